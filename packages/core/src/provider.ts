@@ -1,0 +1,85 @@
+import type { LimitsReport, SandboxSpec } from "@holdfast/protocol";
+
+/** Who an instance is. Its physical name contains sandbox id and generation; its markers carry all of it. */
+export interface InstanceRef {
+  readonly installationId: string;
+  readonly sandboxId: string;
+  readonly instanceId: string;
+  readonly generation: number;
+}
+
+export interface SandboxRef {
+  readonly installationId: string;
+  readonly sandboxId: string;
+}
+
+/** What `launch` needs beyond the name; none of it is needed to find or to end the instance. */
+export interface LaunchPlan {
+  readonly spec: SandboxSpec;
+  readonly hostname: string;
+  /** Shared by the keeper and the server alone. */
+  readonly secret: string;
+}
+
+/** Where a keeper can be reached. */
+export type KeeperAddress = { readonly kind: "unix"; readonly path: string };
+
+export type Observation =
+  | {
+      readonly state: "running";
+      readonly keeper: KeeperAddress;
+      readonly limits: LimitsReport;
+      /** For people: what to look for on the host. */
+      readonly detail: string;
+    }
+  /** Nothing of it exists. Only ever the result of a look that worked. */
+  | { readonly state: "absent"; readonly detail: string };
+
+export type DiskObservation = { readonly state: "present" | "absent"; readonly detail: string };
+
+export type Found =
+  | { readonly kind: "instance"; readonly ref: InstanceRef }
+  | { readonly kind: "disk"; readonly ref: SandboxRef };
+
+export interface Capabilities {
+  readonly persistentDisk: boolean;
+  /** How long after a create whose answer was lost a look by exact name may still miss it. */
+  readonly settleMs: number;
+  readonly networks: readonly ("none" | "full")[];
+  readonly limits: { readonly enforced: boolean; readonly detail: string };
+}
+
+/** One thing that a backend needs from its machine, whether it is there, and what to type if it is not. */
+export interface Check {
+  readonly name: string;
+  readonly ok: boolean;
+  /** Without a required one the backend is refused; without another, something optional is missing. */
+  readonly required: boolean;
+  readonly detail: string;
+  readonly remedy?: string;
+}
+
+/**
+ * A backend that can hold instances. Named by our own id, never by a handle that we might lose. Every method may be
+ * called twice, and the server may die between any two calls.
+ */
+export interface Provider {
+  readonly kind: string;
+  /** Read instead of asking "is it docker?". Settled once `probe` has answered. */
+  readonly capabilities: Capabilities;
+  /** Tries what the backend needs, for real. Throws nothing: what is wrong is in the list. */
+  probe(): Promise<readonly Check[]>;
+  /**
+   * Makes the instance exist and its keeper start, or accepts the one that an interrupted call already made. The
+   * keeper runs nothing until it is admitted.
+   */
+  launch(instance: InstanceRef, plan: LaunchPlan, signal: AbortSignal): Promise<void>;
+  /** What is true now, by exact name. A failure to look is an error, never `absent`. */
+  observe(instance: InstanceRef, signal: AbortSignal): Promise<Observation>;
+  /** Ends it and says what was seen afterwards. Succeeds when nothing is left. */
+  stop(instance: InstanceRef, mode: "graceful" | "force", signal: AbortSignal): Promise<Observation>;
+  /** Removes the disk of a sandbox that has no instance, and says what was seen afterwards. */
+  removeDisk(sandbox: SandboxRef, signal: AbortSignal): Promise<DiskObservation>;
+  /** Every instance and every disk on this backend that carries our installation id; complete, or an error. */
+  discover(installationId: string, signal: AbortSignal): Promise<readonly Found[]>;
+}

@@ -1,0 +1,106 @@
+import { z } from "zod";
+
+/** Every failure a caller can act on. Add a code when a caller would do something different. */
+export const httpStatusOf = {
+  invalid_argument: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  already_exists: 409,
+  wrong_state: 409,
+  state_lost: 409,
+  spec_conflict: 409,
+  cleanup_pending: 409,
+  deleting: 409,
+  fence_stale: 409,
+  gone: 410,
+  record_expired: 410,
+  too_large: 413,
+  limit_reached: 429,
+  internal: 500,
+  unsupported: 501,
+  keeper_lost: 502,
+  unavailable: 503,
+  provider_unavailable: 503,
+  launch_failed: 503,
+} as const satisfies Record<string, number>;
+
+export type ErrorCode = keyof typeof httpStatusOf;
+
+export const errorCodes = Object.keys(httpStatusOf) as [ErrorCode, ...ErrorCode[]];
+
+/** Whether the work that a failed call asked for was begun. */
+export const Started = z.enum(["no", "yes", "unknown"]);
+export type Started = z.infer<typeof Started>;
+
+export const ErrorBody = z.object({
+  error: z.object({
+    code: z.enum(errorCodes),
+    message: z.string(),
+    hint: z.string().optional(),
+    retryable: z.boolean(),
+    details: z.record(z.string(), z.unknown()).optional(),
+    started: Started.optional(),
+  }),
+});
+export type ErrorBody = z.infer<typeof ErrorBody>;
+
+export interface ErrorFacts {
+  hint?: string | undefined;
+  retryable?: boolean | undefined;
+  details?: Record<string, unknown> | undefined;
+  started?: Started | undefined;
+  cause?: unknown;
+}
+
+const retryableByNature: ReadonlySet<ErrorCode> = new Set([
+  "cleanup_pending",
+  "limit_reached",
+  "unavailable",
+  "provider_unavailable",
+]);
+
+/** The one error that crosses every boundary: provider, core, HTTP, SDK, CLI. */
+export class HoldfastError extends Error {
+  override readonly name = "HoldfastError";
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly retryable: boolean;
+  readonly details: Record<string, unknown> | undefined;
+  readonly started: Started | undefined;
+
+  constructor(code: ErrorCode, message: string, facts: ErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.code = code;
+    this.hint = facts.hint;
+    this.retryable = facts.retryable ?? retryableByNature.has(code);
+    this.details = facts.details;
+    this.started = facts.started;
+  }
+
+  get status(): number {
+    return httpStatusOf[this.code];
+  }
+
+  toBody(): ErrorBody {
+    const { code, message, hint, retryable, details, started } = this;
+    return {
+      error: {
+        code,
+        message,
+        retryable,
+        ...(hint !== undefined && { hint }),
+        ...(details !== undefined && { details }),
+        ...(started !== undefined && { started }),
+      },
+    };
+  }
+
+  /** The way back from the wire; `undefined` if the text is not one of our error bodies. */
+  static fromBody(body: unknown): HoldfastError | undefined {
+    const parsed = ErrorBody.safeParse(body);
+    if (!parsed.success) return undefined;
+    const { code, message, ...facts } = parsed.data.error;
+    return new HoldfastError(code, message, facts);
+  }
+}

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { type Ending, Ending as EndingSchema } from "./execution.ts";
+
+/**
+ * A log is one ordered sequence of bytes; an offset is a position in it, over stdout and stderr together, so that their
+ * interleaving is kept. The same frame is used on disk, between keeper and server, and to a client that asks for
+ * `LOG_FRAMES_TYPE`: a 16 byte header, then the payload.
+ *
+ *   byte 0      kind
+ *   bytes 4-7   length of the payload, big endian
+ *   bytes 8-15  offset of the payload's first byte in the log, big endian
+ */
+export const LOG_FRAMES_TYPE = "application/vnd.holdfast.log-frames";
+export const FRAME_HEADER_BYTES = 16;
+/** A frame that claims more is garbage or an attack: the keeper never writes one. */
+export const MAX_FRAME_BYTES = 1024 * 1024;
+
+export const frameKind = { stdout: 1, stderr: 2, truncated: 3, exit: 4, keepAlive: 5, lost: 6 } as const;
+type FrameKind = (typeof frameKind)[keyof typeof frameKind];
+
+export type LogEvent =
+  | { type: "stdout" | "stderr"; offset: number; bytes: Uint8Array }
+  /** Bytes from `from` up to, not including, `to` are no longer in the log. */
+  | { type: "truncated"; from: number; to: number }
+  | ({ type: "exit"; offset: number } & Ending)
+  /** Its instance ended under it: how the program itself ended was not seen. */
+  | { type: "lost"; offset: number; reason: string };
+
+export function writeFrameHeader(
+  into: Uint8Array,
+  header: { kind: FrameKind; length: number; offset: number },
+  at = 0,
+): void {
+  const view = new DataView(into.buffer, into.byteOffset + at, FRAME_HEADER_BYTES);
+  view.setUint32(0, header.kind * 2 ** 24);
+  view.setUint32(4, header.length);
+  view.setBigUint64(8, BigInt(header.offset));
+}
+
+export function readFrameHeader(from: Uint8Array, at = 0): { kind: number; length: number; offset: number } {
+  const view = new DataView(from.buffer, from.byteOffset + at, FRAME_HEADER_BYTES);
+  return { kind: view.getUint8(0), length: view.getUint32(4), offset: Number(view.getBigUint64(8)) };
+}
+
+/** One event as a frame. */
+export function encodeFrame(event: LogEvent): Uint8Array {
+  const payload = payloadOf(event);
+  const frame = new Uint8Array(FRAME_HEADER_BYTES + payload.length);
+  const offset = event.type === "truncated" ? event.from : event.offset;
+  writeFrameHeader(frame, { kind: frameKind[event.type], length: payload.length, offset });
+  frame.set(payload, FRAME_HEADER_BYTES);
+  return frame;
+}
+
+function payloadOf(event: LogEvent): Uint8Array {
+  if (event.type === "stdout" || event.type === "stderr") return event.bytes;
+  const { type: _, ...facts } = event;
+  return new TextEncoder().encode(JSON.stringify(facts));
+}
+
+const TruncatedFacts = z.object({ from: z.number().int(), to: z.number().int() });
+const ExitFacts = EndingSchema.extend({ offset: z.number().int() });
+const LostFacts = z.object({ offset: z.number().int(), reason: z.string() });
+
+/** Turns chunks cut anywhere into events; keep-alives are swallowed. Throws on what cannot be a log. */
+export class FrameDecoder {
+  #pending: Uint8Array = new Uint8Array(0);
+
+  *push(chunk: Uint8Array): Generator<LogEvent> {
+    let buffer = this.#pending.length === 0 ? chunk : concat(this.#pending, chunk);
+    while (buffer.length >= FRAME_HEADER_BYTES) {
+      const { kind, length, offset } = readFrameHeader(buffer);
+      if (length > MAX_FRAME_BYTES) throw new Error(`a log frame of ${length} bytes is too large`);
+      const end = FRAME_HEADER_BYTES + length;
+      if (buffer.length < end) break;
+      const event = decode({ kind, offset, payload: buffer.subarray(FRAME_HEADER_BYTES, end) });
+      buffer = buffer.subarray(end);
+      if (event !== undefined) yield event;
+    }
+    this.#pending = buffer;
+  }
+}
+
+function decode(frame: { kind: number; offset: number; payload: Uint8Array }): LogEvent | undefined {
+  const { kind, offset, payload } = frame;
+  switch (kind) {
+    case frameKind.stdout:
+      return { type: "stdout", offset, bytes: payload };
+    case frameKind.stderr:
+      return { type: "stderr", offset, bytes: payload };
+    case frameKind.truncated:
+      return { type: "truncated", ...TruncatedFacts.parse(json(payload)) };
+    case frameKind.exit:
+      return { type: "exit", ...ExitFacts.parse(json(payload)) };
+    case frameKind.lost:
+      return { type: "lost", ...LostFacts.parse(json(payload)) };
+    case frameKind.keepAlive:
+      return undefined;
+    default:
+      throw new Error(`unknown log frame kind ${kind}`);
+  }
+}
+
+function json(payload: Uint8Array): unknown {
+  return JSON.parse(new TextDecoder().decode(payload));
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const whole = new Uint8Array(a.length + b.length);
+  whole.set(a);
+  whole.set(b, a.length);
+  return whole;
+}

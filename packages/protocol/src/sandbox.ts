@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { Env, SandboxName } from "./names.ts";
+
+export const Limits = z.strictObject({
+  cpus: z.number().positive().max(1024).optional(),
+  /** The floor leaves room for the keeper itself. */
+  memoryMiB: z.number().int().min(64).optional(),
+  /** The floor leaves room for the keeper's own threads. */
+  pids: z.number().int().min(32).optional(),
+  /** Refuse to start rather than run without these limits. */
+  required: z.boolean().optional(),
+});
+export type Limits = z.infer<typeof Limits>;
+
+export const Labels = z.record(z.string().min(1).max(100), z.string().max(1000));
+
+/** What a user may ask for. Unknown keys are refused: an option that is accepted and ignored is a lie. */
+export const SandboxSpec = z.strictObject({
+  provider: z.string().optional(),
+  env: Env.optional(),
+  limits: Limits.optional(),
+  /** `none` has no network at all; `full` reaches out, but never the host's loopback. */
+  network: z.enum(["none", "full"]).optional(),
+});
+export type SandboxSpec = z.infer<typeof SandboxSpec>;
+
+export const CreateSandbox = SandboxSpec.extend({
+  name: SandboxName.optional(),
+  labels: Labels.optional(),
+});
+export type CreateSandbox = z.infer<typeof CreateSandbox>;
+
+/** The body of get-or-create, whose name is in the path. */
+export const EnsureSandbox = CreateSandbox.omit({ name: true });
+export type EnsureSandbox = z.infer<typeof EnsureSandbox>;
+
+export const sandboxStates = ["creating", "running", "stopping", "stopped", "deleting", "failed"] as const;
+export const SandboxState = z.enum(sandboxStates);
+export type SandboxState = z.infer<typeof SandboxState>;
+
+/** How the present instance relates to the previous one. */
+export const Continuity = z.enum(["same-process", "same-filesystem", "restored", "fresh"]);
+export type Continuity = z.infer<typeof Continuity>;
+
+export const LimitsReport = z.object({
+  state: z.enum(["enforced", "unavailable", "none"]),
+  detail: z.string().optional(),
+});
+export type LimitsReport = z.infer<typeof LimitsReport>;
+
+export const Death = z.object({ cause: z.string(), at: z.string(), detail: z.string() });
+export type Death = z.infer<typeof Death>;
+
+export const Sandbox = z.object({
+  id: z.string(),
+  name: z.string(),
+  state: SandboxState,
+  generation: z.number().int(),
+  continuity: Continuity,
+  provider: z.string(),
+  spec: SandboxSpec,
+  labels: Labels,
+  limits: LimitsReport,
+  createdAt: z.string(),
+  startedAt: z.string().optional(),
+  lastDeath: Death.optional(),
+  /** Why the last launch failed, while it has not succeeded since. */
+  failure: z.string().optional(),
+});
+export type Sandbox = z.infer<typeof Sandbox>;
+
+export const SandboxList = z.object({ sandboxes: z.array(Sandbox), nextCursor: z.string().optional() });
+
+export const ListQuery = z.object({
+  state: SandboxState.optional(),
+  /** `key` or `key=value`. */
+  label: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  cursor: z.string().optional(),
+});
+
+export const SandboxEvent = z.object({
+  seq: z.number().int(),
+  at: z.string(),
+  type: z.string(),
+  cause: z.string().optional(),
+  detail: z.record(z.string(), z.unknown()),
+});
+export type SandboxEvent = z.infer<typeof SandboxEvent>;
