@@ -1,5 +1,3 @@
-import { z } from "zod";
-
 /** Every failure a caller can act on. Add a code when a caller would do something different. */
 export const httpStatusOf = {
   invalid_argument: 400,
@@ -29,21 +27,21 @@ export type ErrorCode = keyof typeof httpStatusOf;
 
 export const errorCodes = Object.keys(httpStatusOf) as [ErrorCode, ...ErrorCode[]];
 
+export const startedAnswers = ["no", "yes", "unknown"] as const;
 /** Whether the work that a failed call asked for was begun. */
-export const Started = z.enum(["no", "yes", "unknown"]);
-export type Started = z.infer<typeof Started>;
+export type Started = (typeof startedAnswers)[number];
 
-export const ErrorBody = z.object({
-  error: z.object({
-    code: z.enum(errorCodes),
-    message: z.string(),
-    hint: z.string().optional(),
-    retryable: z.boolean(),
-    details: z.record(z.string(), z.unknown()).optional(),
-    started: Started.optional(),
-  }),
-});
-export type ErrorBody = z.infer<typeof ErrorBody>;
+/** An error on the wire; `error-body.ts` has its schema. This file stays free of zod: the SDK ships it. */
+export interface ErrorBody {
+  error: {
+    code: ErrorCode;
+    message: string;
+    hint?: string | undefined;
+    retryable: boolean;
+    details?: Record<string, unknown> | undefined;
+    started?: Started | undefined;
+  };
+}
 
 export interface ErrorFacts {
   hint?: string | undefined;
@@ -96,11 +94,23 @@ export class HoldfastError extends Error {
     };
   }
 
-  /** The way back from the wire; `undefined` if the text is not one of our error bodies. */
+  /** The way back from the wire; `undefined` if it is not one of our error bodies. */
   static fromBody(body: unknown): HoldfastError | undefined {
-    const parsed = ErrorBody.safeParse(body);
-    if (!parsed.success) return undefined;
-    const { code, message, ...facts } = parsed.data.error;
-    return new HoldfastError(code, message, facts);
+    const error = isObject(body) ? body.error : undefined;
+    if (!isObject(error) || !isErrorCode(error.code) || typeof error.message !== "string") return undefined;
+    return new HoldfastError(error.code, error.message, {
+      hint: typeof error.hint === "string" ? error.hint : undefined,
+      retryable: typeof error.retryable === "boolean" ? error.retryable : undefined,
+      details: isObject(error.details) ? error.details : undefined,
+      started: startedAnswers.find((answer) => answer === error.started),
+    });
   }
+}
+
+function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && Object.hasOwn(httpStatusOf, value);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,5 +1,8 @@
+// Named, because they win over the types of the same names that `errors.ts` has without zod.
+export { ErrorBody, Started } from "./error-body.ts";
 export * from "./errors.ts";
 export * from "./execution.ts";
+export * from "./ids.ts";
 export * from "./keeper-api.ts";
 export * from "./log-frames.ts";
 export * from "./names.ts";
