@@ -1,0 +1,2 @@
+export * from "./keeper-link.ts";
+export * from "./watch.ts";

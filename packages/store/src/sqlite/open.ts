@@ -1,0 +1,40 @@
+import { Database } from "bun:sqlite";
+import { HoldfastError } from "@holdfast/protocol";
+import { migrations } from "./migrations.ts";
+
+/** Opens the database and brings its schema up to date; refuses one that a newer version has already moved on. */
+export function openDatabase(path: string): Database {
+  const db = new Database(path, { create: true, strict: true });
+  // A lease must be on the disk before its instance exists, so a commit is an fsync.
+  db.run("PRAGMA journal_mode = WAL");
+  db.run("PRAGMA synchronous = FULL");
+  db.run("PRAGMA busy_timeout = 5000");
+  try {
+    migrate(db);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  return db;
+}
+
+function migrate(db: Database): void {
+  db.transaction(() => {
+    const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
+    const from = row?.user_version ?? 0;
+    if (from > migrations.length) throw tooNew(from);
+    for (const step of migrations.slice(from)) db.run(step);
+    db.run(`PRAGMA user_version = ${migrations.length}`);
+  }).immediate();
+}
+
+function tooNew(found: number): HoldfastError {
+  return new HoldfastError(
+    "unavailable",
+    `the database has schema ${found}, and this version of Holdfast knows only up to ${migrations.length}`,
+    {
+      hint: "start the newer version of Holdfast again, or give this one another --data-dir",
+      retryable: false,
+    },
+  );
+}
