@@ -126,6 +126,10 @@ export type Process = z.infer<typeof Process>;
 
 export const ProcessList = z.object({ processes: z.array(Process) });
 
+/** The answer of `wait-for-port`, also when its time is up: `listening` says whether this process's tree has the port. */
+export const PortWait = z.object({ port: z.number().int(), listening: z.boolean(), status: ProcessStatus });
+export type PortWait = z.infer<typeof PortWait>;
+
 export const signalNames = [
   "SIGHUP",
   "SIGINT",
