@@ -1,0 +1,146 @@
+import type { Continuity } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { Patience } from "./backoff.ts";
+import { discover, type ServerAddress } from "./discover.ts";
+import { failureOfAnswer, failureOfConnection, wasRefused } from "./failures.ts";
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+/** How to reach the server. */
+export interface ConnectOptions extends ServerAddress {
+  /** Used instead of the global `fetch`: for a proxy, a unix socket, or a test without a socket. */
+  fetch?: Fetch | undefined;
+  /** How long a call that may safely be repeated goes on trying while the server is away. Default: 30 s. */
+  patienceMs?: number | undefined;
+}
+
+/** One request. `again: "safe"` says that sending it twice does no more than sending it once. */
+export interface Call {
+  method: "GET" | "POST" | "PUT" | "DELETE";
+  path: string;
+  again: "safe" | "never";
+  query?: Record<string, string | number | boolean | undefined>;
+  json?: unknown;
+  body?: Uint8Array;
+  headers?: Record<string, string>;
+  signal?: AbortSignal | undefined;
+}
+
+/** An answer's body with what its headers say about the sandbox. */
+export interface Answer<T> {
+  status: number;
+  body: T;
+  generation: number;
+  continuity: Continuity;
+}
+
+// Longer than a server needs to restart and to find its sandboxes again.
+const DEFAULT_PATIENCE_MS = 30_000;
+
+/** A server, and how to talk to it: addresses, tokens, errors, and repeating what is safe to repeat. */
+export class Client {
+  readonly url: string;
+  readonly patienceMs: number;
+  readonly #token: string | undefined;
+  readonly #fetch: Fetch;
+  /** A server that has answered once and is now away is restarting; one that never did is not there. */
+  #answered = false;
+
+  private constructor(address: { url: string; token: string | undefined }, options: ConnectOptions) {
+    this.url = address.url;
+    this.#token = address.token;
+    this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
+    this.patienceMs = options.patienceMs ?? DEFAULT_PATIENCE_MS;
+  }
+
+  /** Finds the address and the token. Sends nothing yet. */
+  static async connect(options: ConnectOptions = {}): Promise<Client> {
+    return new Client(await discover(options), options);
+  }
+
+  /** Sends a request and reads its JSON answer. */
+  json<T>(call: Call): Promise<Answer<T>> {
+    return this.#send(call, readJson<T>);
+  }
+
+  /** Sends a request whose answer is a stream; the caller reads or cancels its body. */
+  open(call: Call): Promise<Response> {
+    return this.#send(call, async (response) => response);
+  }
+
+  async #send<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
+    const patience = new Patience(this.patienceMs);
+    for (;;) {
+      try {
+        return await this.#once(call, read);
+      } catch (error) {
+        if (!this.#mayRepeat(call, error)) throw error;
+        await patience.pause(error, call.signal);
+      }
+    }
+  }
+
+  async #once<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
+    call.signal?.throwIfAborted();
+    try {
+      const response = await this.#fetch(this.#urlOf(call), this.#init(call));
+      this.#answered = true;
+      if (response.ok) return await read(response);
+      throw await failureOfAnswer(response, this.url);
+    } catch (error) {
+      if (call.signal?.aborted) throw call.signal.reason;
+      throw error instanceof HoldfastError ? error : failureOfConnection(error, this.url);
+    }
+  }
+
+  #mayRepeat(call: Call, error: unknown): boolean {
+    if (!(error instanceof HoldfastError) || error.code !== "unavailable" || call.again !== "safe")
+      return false;
+    return this.#answered || !wasRefused(error);
+  }
+
+  #urlOf(call: Call): string {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(call.query ?? {})) {
+      if (value !== undefined) query.set(name, String(value));
+    }
+    return query.size === 0 ? this.url + call.path : `${this.url}${call.path}?${query}`;
+  }
+
+  #init(call: Call): RequestInit {
+    const headers = new Headers(call.headers);
+    if (this.#token !== undefined) headers.set("Authorization", `Bearer ${this.#token}`);
+    if (call.json !== undefined) headers.set("Content-Type", "application/json");
+    else if (call.body !== undefined) headers.set("Content-Type", "application/octet-stream");
+    const body = call.json === undefined ? call.body : JSON.stringify(call.json);
+    return {
+      method: call.method,
+      headers,
+      ...(body !== undefined && { body: body as BodyInit }),
+      ...(call.signal !== undefined && { signal: call.signal }),
+    };
+  }
+}
+
+async function readJson<T>(response: Response): Promise<Answer<T>> {
+  const text = await response.text();
+  return {
+    status: response.status,
+    body: parseJson(text) as T,
+    generation: Number(response.headers.get("Holdfast-Generation") ?? 0),
+    continuity: (response.headers.get("Holdfast-Continuity") ?? "fresh") as Continuity,
+  };
+}
+
+function parseJson(text: string): unknown {
+  if (text === "") return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new HoldfastError("internal", "the server's answer is not JSON", {
+      cause,
+      hint: "Check that HOLDFAST_URL points to a Holdfast server.",
+      started: "unknown",
+    });
+  }
+}

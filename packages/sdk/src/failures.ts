@@ -1,0 +1,79 @@
+import { HoldfastError, type Started } from "@holdfast/protocol/errors";
+
+/** The error of an answer that is not a success: ours if the server sent one, else what can be said about it. */
+export async function failureOfAnswer(response: Response, url: string): Promise<HoldfastError> {
+  const text = await response.text();
+  const ours = HoldfastError.fromBody(parsed(text));
+  if (ours !== undefined) return ours.code === "unauthenticated" ? withTokenHint(ours) : ours;
+  const details = { status: response.status, body: text.slice(0, 500) };
+  if ([502, 503, 504].includes(response.status)) {
+    return new HoldfastError("unavailable", `the server at ${url} is not answering (${response.status})`, {
+      details,
+      hint: "A proxy in between answered instead. Look at the server's log, then try again.",
+      started: "unknown",
+    });
+  }
+  return new HoldfastError("internal", `${url} gave an answer that is not Holdfast's (${response.status})`, {
+    details,
+    hint: "Check that HOLDFAST_URL points to a Holdfast server.",
+    started: "unknown",
+  });
+}
+
+/** The error of a request that got no answer at all. */
+export function failureOfConnection(error: unknown, url: string): HoldfastError {
+  const refused = isRefused(error);
+  const started: Started = refused ? "no" : "unknown";
+  const message = refused
+    ? `no Holdfast server answers at ${url}`
+    : `the connection to ${url} broke (${messageOf(error)})`;
+  return new HoldfastError("unavailable", message, {
+    cause: error,
+    details: { connection: refused ? "refused" : "broken" },
+    hint: refused
+      ? "Start one with `npm start` (in a clone) or `holdfast serve`, or set HOLDFAST_URL to a server that runs."
+      : "The server may be restarting. Ask again with the same id: what has begun goes on and never runs twice.",
+    started,
+  });
+}
+
+export function wasRefused(error: unknown): boolean {
+  return error instanceof HoldfastError && error.details?.connection === "refused";
+}
+
+function withTokenHint(error: HoldfastError): HoldfastError {
+  return new HoldfastError("unauthenticated", error.message, {
+    hint:
+      error.hint ??
+      "Set HOLDFAST_TOKEN to the server's token; on its own machine it is in the file `token` of its data directory.",
+    details: error.details,
+    started: error.started ?? "no",
+  });
+}
+
+// Node hangs the code on the cause, or on one cause for every address it tried; Bun has names of its own.
+function isRefused(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "code" in error ? error.code : undefined;
+  if (
+    typeof code === "string" &&
+    /^(ECONNREFUSED|ConnectionRefused|ENOTFOUND|FailedToOpenSocket)$/.test(code)
+  ) {
+    return true;
+  }
+  if (error instanceof AggregateError) return error.errors.some(isRefused);
+  return isRefused(error.cause);
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error && error.cause.message !== "" ? error.cause.message : error.message;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

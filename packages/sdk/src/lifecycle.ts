@@ -1,0 +1,167 @@
+import type { CreateSandbox, SandboxEvent, Sandbox as SandboxInfo, SandboxState } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { Client, type ConnectOptions } from "./client.ts";
+import type { Scope } from "./scope.ts";
+
+/** Which server to call, and until when. */
+export interface CallOptions extends ConnectOptions {
+  /** Used instead of finding the server anew: one client for many calls. */
+  client?: Client | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface CreateOptions extends CallOptions {
+  /** `false`: resolve at once, with state `creating`. */
+  wait?: boolean | undefined;
+  /** The same key gives the same sandbox. Default: one that the SDK makes for its own retries. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface ListOptions extends CallOptions {
+  state?: SandboxState | undefined;
+  /** `key` or `key=value`. */
+  label?: string | undefined;
+  /** At most this many. Default: all. */
+  limit?: number | undefined;
+}
+
+export interface DeleteOptions {
+  /** Skip the grace that what runs inside gets to end by itself. */
+  force?: boolean | undefined;
+  /** How long to wait for the evidence; 0 only asks for the deletion. Default: 60. */
+  waitSeconds?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** A sandbox as the server described it, and the client that asked. */
+export interface Held {
+  client: Client;
+  info: SandboxInfo;
+}
+
+const ROOT = "/v1/sandboxes";
+// As for exec: under the idle limits of common proxies.
+const LONGEST_WAIT_SECONDS = 20;
+const PAGE = 1000;
+
+export function sandboxPath(idOrName: string): string {
+  return `${ROOT}/${encodeURIComponent(idOrName)}`;
+}
+
+export async function create(spec: CreateSandbox, options: CreateOptions): Promise<Held> {
+  const client = await clientOf(options);
+  const { signal, wait, idempotencyKey = crypto.randomUUID() } = options;
+  const headers = { "Idempotency-Key": idempotencyKey };
+  const query = wait === false ? { wait } : {};
+  const call = { method: "POST", path: ROOT, json: spec, query, headers, again: "safe", signal } as const;
+  return { client, info: (await client.json<SandboxInfo>(call)).body };
+}
+
+export async function get(idOrName: string, options: CallOptions): Promise<Held> {
+  const client = await clientOf(options);
+  return { client, info: await look({ client, path: sandboxPath(idOrName) }, options.signal) };
+}
+
+export async function getOrCreate(
+  spec: CreateSandbox & { name: string },
+  options: CallOptions,
+): Promise<Held> {
+  const client = await clientOf(options);
+  const { name, ...json } = spec;
+  const path = `${ROOT}/by-name/${encodeURIComponent(name)}`;
+  const call = { method: "PUT", path, json, again: "safe", signal: options.signal } as const;
+  return { client, info: (await client.json<SandboxInfo>(call)).body };
+}
+
+export async function list(options: ListOptions): Promise<Held[]> {
+  const client = await clientOf(options);
+  const { state, label, limit = Number.POSITIVE_INFINITY, signal } = options;
+  const found: Held[] = [];
+  let cursor: string | undefined;
+  do {
+    const query = { state, label, cursor, limit: Math.min(limit - found.length, PAGE) };
+    const call = { method: "GET", path: ROOT, query, again: "safe", signal } as const;
+    const { body } = await client.json<{ sandboxes: SandboxInfo[]; nextCursor?: string }>(call);
+    found.push(...body.sandboxes.map((info) => ({ client, info })));
+    cursor = body.nextCursor;
+  } while (cursor !== undefined && found.length < limit);
+  return found;
+}
+
+export async function refresh(scope: Scope, signal: AbortSignal | undefined): Promise<SandboxInfo> {
+  return look(scope, signal);
+}
+
+export async function act(
+  scope: Scope,
+  action: "start" | "stop",
+  signal: AbortSignal | undefined,
+): Promise<SandboxInfo> {
+  const path = `${scope.path}/${action}`;
+  return (await scope.client.json<SandboxInfo>({ method: "POST", path, again: "safe", signal })).body;
+}
+
+export async function events(
+  scope: Scope,
+  options: { since?: number; signal?: AbortSignal },
+): Promise<SandboxEvent[]> {
+  const { since, signal } = options;
+  const call = {
+    method: "GET",
+    path: `${scope.path}/events`,
+    query: { since },
+    again: "safe",
+    signal,
+  } as const;
+  return (await scope.client.json<{ events: SandboxEvent[] }>(call)).body.events;
+}
+
+/** Asks again and again, in short waits, until the server has the evidence. */
+export async function remove(scope: Scope, options: DeleteOptions): Promise<void> {
+  const { force, waitSeconds = 60, signal } = options;
+  const deadline = Date.now() + waitSeconds * 1000;
+  for (let attempt = 1; ; attempt++) {
+    const leftSeconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
+    const wait = Math.min(leftSeconds, LONGEST_WAIT_SECONDS);
+    const call = {
+      method: "DELETE",
+      path: scope.path,
+      query: { force, wait },
+      again: "safe",
+      signal,
+    } as const;
+    const status = await scope.client.json(call).then(
+      (answer) => answer.status,
+      (error: unknown) => goneStatus(error, attempt),
+    );
+    if (status !== 202 || waitSeconds === 0) return;
+    if (leftSeconds <= LONGEST_WAIT_SECONDS) throw pending(waitSeconds);
+  }
+}
+
+// 410 remembers a deletion; a 404 after a 202 is one that has been forgotten since. Both are what was asked for.
+function goneStatus(error: unknown, attempt: number): number {
+  const code = error instanceof HoldfastError ? error.code : undefined;
+  if (code === "gone" || (code === "not_found" && attempt > 1)) return 204;
+  throw error;
+}
+
+function pending(waitSeconds: number): HoldfastError {
+  const message = `the sandbox is being deleted, but there is no evidence yet after ${waitSeconds} s`;
+  return new HoldfastError("cleanup_pending", message, {
+    hint: "The server goes on by itself. Ask again later, or look at its events.",
+    started: "yes",
+  });
+}
+
+async function look(
+  scope: Pick<Scope, "client" | "path">,
+  signal: AbortSignal | undefined,
+): Promise<SandboxInfo> {
+  return (await scope.client.json<SandboxInfo>({ method: "GET", path: scope.path, again: "safe", signal }))
+    .body;
+}
+
+async function clientOf(options: CallOptions): Promise<Client> {
+  return options.client ?? (await Client.connect(options));
+}

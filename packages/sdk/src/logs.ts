@@ -1,0 +1,123 @@
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { FrameDecoder, LOG_FRAMES_TYPE, type LogEvent } from "@holdfast/protocol/log-frames";
+import { Patience } from "./backoff.ts";
+import type { Client } from "./client.ts";
+import { failureOfConnection } from "./failures.ts";
+
+export interface LogOptions {
+  /** The offset to begin at. Default: 0, the oldest that is still there. */
+  since?: number | undefined;
+  /** Go on with what is written later, until the end of the program. */
+  follow?: boolean | undefined;
+  /** Only one of the two streams. Offsets count both all the same. */
+  stream?: "stdout" | "stderr" | undefined;
+  /** Aborting ends the reading; it does nothing to the program. */
+  signal?: AbortSignal | undefined;
+}
+
+// The server sends a sign of life every 15 s: after three missed ones the connection is dead, whatever TCP thinks.
+const SILENCE_MS = 45_000;
+
+/**
+ * The events of a log from an offset on. A connection that breaks, and a server that restarts, go unnoticed: reading
+ * continues at the next byte. Ends after `exit` or `lost`, and without `follow` at the log's present end.
+ */
+export async function* readLogs(client: Client, path: string, options: LogOptions): AsyncGenerator<LogEvent> {
+  const patience = new Patience(client.patienceMs);
+  let next = options.since ?? 0;
+  for (;;) {
+    const ended: { error?: unknown } = {};
+    for await (const event of oneConnection({ client, path, since: next, options, patience, ended })) {
+      const fresh = notSeenBefore(event, next);
+      if (fresh === undefined) continue;
+      next = offsetAfter(fresh);
+      yield fresh;
+      if (fresh.type === "exit" || fresh.type === "lost") return;
+    }
+    if (ended.error === undefined && options.follow !== true) return;
+    await patience.pause(ended.error ?? closedEarly(client), options.signal);
+  }
+}
+
+interface Connection {
+  client: Client;
+  path: string;
+  since: number;
+  options: LogOptions;
+  patience: Patience;
+  /** Where a broken connection's error is left; an error that the server answered is thrown. */
+  ended: { error?: unknown };
+}
+
+async function* oneConnection(connection: Connection): AsyncGenerator<LogEvent> {
+  const { client, path, since, options, patience, ended } = connection;
+  const { follow, stream, signal } = options;
+  const response = await client.open({
+    method: "GET",
+    path,
+    query: { since, follow, stream },
+    headers: { Accept: LOG_FRAMES_TYPE },
+    again: "safe",
+    signal,
+  });
+  const reader = bodyOf(response).getReader();
+  const decoder = new FrameDecoder();
+  try {
+    for (;;) {
+      const chunk = await readChunk(reader).catch((error: unknown) => {
+        if (signal?.aborted) throw signal.reason;
+        ended.error = failureOfConnection(error, client.url);
+      });
+      if (chunk === undefined) return;
+      patience.reset();
+      yield* decoder.push(chunk);
+    }
+  } finally {
+    // The consumer may have left in the middle: the server must not go on sending. A broken body refuses, rightly.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+async function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`nothing was heard for ${SILENCE_MS / 1000} s`)), SILENCE_MS);
+  });
+  try {
+    const { done, value } = await Promise.race([reader.read(), silence]);
+    return done ? undefined : value;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What of an event lies at or after `next`: a server may answer from the frame in which an offset falls. */
+function notSeenBefore(event: LogEvent, next: number): LogEvent | undefined {
+  switch (event.type) {
+    case "stdout":
+    case "stderr": {
+      const seen = next - event.offset;
+      if (seen <= 0) return event;
+      if (seen >= event.bytes.length) return undefined;
+      return { ...event, offset: next, bytes: event.bytes.subarray(seen) };
+    }
+    case "truncated":
+      return event.to <= next ? undefined : { ...event, from: Math.max(event.from, next) };
+    default:
+      return event;
+  }
+}
+
+function offsetAfter(event: LogEvent): number {
+  if (event.type === "truncated") return event.to;
+  return "bytes" in event ? event.offset + event.bytes.length : event.offset;
+}
+
+function bodyOf(response: Response): ReadableStream<Uint8Array> {
+  if (response.body !== null) return response.body;
+  throw new HoldfastError("internal", "the server answered a log without a body");
+}
+
+function closedEarly(client: Client): HoldfastError {
+  return failureOfConnection(new Error("the log ended before the program did"), client.url);
+}

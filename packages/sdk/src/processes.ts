@@ -1,0 +1,270 @@
+import type {
+  Command,
+  Env,
+  PortWait,
+  Process as ProcessInfo,
+  ProcessRequest,
+  ProcessStatus,
+  SignalRequest,
+} from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { makeId } from "@holdfast/protocol/ids";
+import type { LogEvent } from "@holdfast/protocol/log-frames";
+import { cancellable } from "./cancellable.ts";
+import { type LogOptions, readLogs } from "./logs.ts";
+import { conditionHeaders, type Scope, toStdin, whileHeld } from "./scope.ts";
+import { type LogMatch, type WaitForLogOptions, waitForLog } from "./wait-for-log.ts";
+
+export interface StartProcessOptions {
+  /** Absolute. Default: the sandbox's workspace. */
+  cwd?: string | undefined;
+  /** On top of the sandbox's own environment; `null` unsets. */
+  env?: Env | undefined;
+  /** Written, then closed. Without it stdin stays open for `write`. */
+  stdin?: string | Uint8Array | undefined;
+  /** Ends the process and everything it started after this time. */
+  timeoutMs?: number | undefined;
+  /** The process's identity. The same id again attaches to the first start. Default: one that the SDK makes. */
+  processId?: string | undefined;
+  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
+  ifGeneration?: number | undefined;
+  /** Aborting while the start is under way ends what was started. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface WaitOptions {
+  /** Stop waiting after this time. The process goes on. */
+  timeoutMs?: number | undefined;
+  /** Aborting stops the waiting. The process goes on. */
+  signal?: AbortSignal | undefined;
+}
+
+export type SignalName = SignalRequest["signal"];
+
+// As for exec: under the idle limits of common proxies.
+const LONGEST_WAIT_MS = 20_000;
+
+/**
+ * A program that runs on by itself: it outlives the request, this client and the server.
+ *
+ * @example
+ * ```ts
+ * const server = await sbx.startProcess("npm run dev");
+ * await server.waitForPort(3000);
+ * for await (const event of server.logs({ follow: true })) {
+ *   if (event.type === "stdout") process.stdout.write(event.bytes);
+ * }
+ * ```
+ */
+export class Process {
+  readonly processId: string;
+  /** As seen inside the sandbox. */
+  readonly pid: number;
+  readonly command: Command;
+  readonly cwd: string;
+  readonly startedAt: string;
+  readonly #scope: Scope;
+  readonly #path: string;
+
+  /** @internal */
+  constructor(scope: Scope, info: ProcessInfo) {
+    this.processId = info.processId;
+    this.pid = info.pid;
+    this.command = info.command;
+    this.cwd = info.cwd;
+    this.startedAt = info.startedAt;
+    this.#scope = scope;
+    this.#path = processPath(scope, info.processId);
+  }
+
+  /** Everything that is known about it now. */
+  async info(): Promise<ProcessInfo> {
+    const { client } = this.#scope;
+    return (await client.json<ProcessInfo>({ method: "GET", path: this.#path, again: "safe" })).body;
+  }
+
+  /** `running`, `exited` with how, or `lost` with why. */
+  async status(): Promise<ProcessStatus> {
+    return (await this.info()).status;
+  }
+
+  /**
+   * Its output as events, from any offset. Reconnects by itself and continues at the next byte, also through a
+   * restart of the server; what the log no longer has is told as `truncated`.
+   *
+   * @example
+   * ```ts
+   * for await (const event of build.logs({ follow: true, since: 4096 })) {
+   *   if (event.type === "exit") console.log("exit code", event.exitCode);
+   * }
+   * ```
+   */
+  logs(options: LogOptions = {}): AsyncGenerator<LogEvent> {
+    const signal = whileHeld(this.#scope, options.signal);
+    return readLogs(this.#scope.client, `${this.#path}/logs`, { ...options, signal });
+  }
+
+  /**
+   * Waits for its end and says how it came; `{ state: "running" }` if `timeoutMs` passed first. Never kills.
+   *
+   * @example
+   * ```ts
+   * const status = await build.wait({ timeoutMs: 60_000 });
+   * if (status.state === "exited" && status.exitCode === 0) console.log("built");
+   * ```
+   */
+  async wait(options: WaitOptions = {}): Promise<ProcessStatus> {
+    const ask = (timeoutMs: number): Promise<ProcessStatus> =>
+      this.#longPoll<ProcessInfo>("wait", { timeoutMs }, options).then((info) => info.status);
+    return inParts(options.timeoutMs, ask, (status) => status.state !== "running");
+  }
+
+  /**
+   * Waits until this process, or one it started, listens on a TCP port. A port of somebody else does not count.
+   * Default: 60 s.
+   *
+   * @example
+   * ```ts
+   * await server.waitForPort(3000, { timeoutMs: 10_000 });
+   * ```
+   */
+  async waitForPort(port: number, options: WaitOptions = {}): Promise<void> {
+    const ask = (timeoutMs: number): Promise<PortWait> =>
+      this.#longPoll<PortWait>("wait-for-port", { port, timeoutMs }, options);
+    const timeoutMs = options.timeoutMs ?? 60_000;
+    const last = await inParts(timeoutMs, ask, (seen) => seen.listening || seen.status.state !== "running");
+    if (!last.listening) throw neverListened({ processId: this.processId, timeoutMs, seen: last });
+  }
+
+  /**
+   * Waits for a text or a regular expression in the output, from its beginning or from `since`. Default: 60 s.
+   *
+   * @example
+   * ```ts
+   * const { match } = await server.waitForLog(/listening on (\S+)/);
+   * console.log(match[1]);
+   * ```
+   */
+  waitForLog(pattern: string | RegExp, options: WaitForLogOptions = {}): Promise<LogMatch> {
+    return waitForLog(
+      { logs: (logOptions) => this.logs(logOptions), processId: this.processId },
+      pattern,
+      options,
+    );
+  }
+
+  /** Writes to its stdin; resolves when it was taken. Not repeated if the answer is lost: bytes might come twice. */
+  async write(data: string | Uint8Array, options: { signal?: AbortSignal } = {}): Promise<void> {
+    const body = typeof data === "string" ? new TextEncoder().encode(data) : data;
+    const path = `${this.#path}/stdin`;
+    await this.#scope.client.json({ method: "POST", path, body, again: "never", signal: options.signal });
+  }
+
+  /** Ends its stdin. Once closed, closing again changes nothing. */
+  async closeStdin(): Promise<void> {
+    await this.#post("stdin/close", "safe");
+  }
+
+  /** Sends a signal to the program itself, or with `target: "group"` to its whole group, as Ctrl-C does. */
+  async signal(name: SignalName, options: { target?: "process" | "group" } = {}): Promise<void> {
+    await this.#post("signal", "never", { signal: name, ...options });
+  }
+
+  /** Ends it with everything it started, and resolves when nothing of it is left. */
+  async kill(): Promise<void> {
+    await this.#post("kill", "safe");
+  }
+
+  async #post(action: string, again: "safe" | "never", json?: SignalRequest): Promise<void> {
+    const path = `${this.#path}/${action}`;
+    await this.#scope.client.json({ method: "POST", path, again, ...(json !== undefined && { json }) });
+  }
+
+  async #longPoll<T>(action: string, query: Record<string, number>, options: WaitOptions): Promise<T> {
+    const signal = whileHeld(this.#scope, options.signal);
+    const path = `${this.#path}/${action}`;
+    return (await this.#scope.client.json<T>({ method: "GET", path, query, again: "safe", signal })).body;
+  }
+}
+
+/** Starts a program; once this resolves, it runs. */
+export async function startProcess(
+  scope: Scope,
+  command: Command,
+  options: StartProcessOptions,
+): Promise<Process> {
+  const { cwd, env, timeoutMs, stdin, processId = makeId("proc"), signal } = options;
+  const json: ProcessRequest = {
+    command,
+    processId,
+    cwd,
+    env,
+    timeoutMs,
+    ...(stdin !== undefined && { stdin: toStdin(stdin) }),
+  };
+  const headers = conditionHeaders(options);
+  return cancellable({
+    work: async (unwanted) => {
+      const path = `${scope.path}/processes`;
+      const answer = await scope.client.json<ProcessInfo>({
+        method: "POST",
+        path,
+        json,
+        headers,
+        again: "safe",
+        signal: unwanted,
+      });
+      return new Process(scope, answer.body);
+    },
+    cancel: () =>
+      scope.client.json({ method: "POST", path: `${processPath(scope, processId)}/kill`, again: "safe" }),
+    signal,
+    what: `process ${processId}`,
+  });
+}
+
+export async function getProcess(scope: Scope, processId: string): Promise<Process> {
+  const answer = await scope.client.json<ProcessInfo>({
+    method: "GET",
+    path: processPath(scope, processId),
+    again: "safe",
+  });
+  return new Process(scope, answer.body);
+}
+
+export async function listProcesses(scope: Scope): Promise<ProcessInfo[]> {
+  const path = `${scope.path}/processes`;
+  return (await scope.client.json<{ processes: ProcessInfo[] }>({ method: "GET", path, again: "safe" })).body
+    .processes;
+}
+
+function processPath(scope: Scope, processId: string): string {
+  return `${scope.path}/processes/${encodeURIComponent(processId)}`;
+}
+
+/** Asks in waits short enough for any proxy, until the answer is final or the time is up. */
+async function inParts<T>(
+  timeoutMs: number | undefined,
+  ask: (timeoutMs: number) => Promise<T>,
+  isFinal: (answer: T) => boolean,
+): Promise<T> {
+  const deadline = timeoutMs === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutMs;
+  for (;;) {
+    const leftMs = Math.max(0, deadline - Date.now());
+    const answer = await ask(Math.min(leftMs, LONGEST_WAIT_MS));
+    if (isFinal(answer) || leftMs <= LONGEST_WAIT_MS) return answer;
+  }
+}
+
+function neverListened(of: { processId: string; timeoutMs: number; seen: PortWait }): HoldfastError {
+  const { port, status } = of.seen;
+  const ended = status.state !== "running";
+  const message = ended
+    ? `process ${of.processId} ended before it listened on port ${port}`
+    : `process ${of.processId} does not listen on port ${port} after ${of.timeoutMs} ms`;
+  return new HoldfastError("wrong_state", message, {
+    details: { processId: of.processId, port, status },
+    hint: ended ? "Read its log to see why." : "Read its log; it may listen on another port, or need longer.",
+    retryable: !ended,
+  });
+}

@@ -1,0 +1,235 @@
+import type {
+  Command,
+  Continuity,
+  CreateSandbox,
+  Process as ProcessInfo,
+  SandboxEvent,
+  Sandbox as SandboxInfo,
+  SandboxState,
+} from "@holdfast/protocol";
+import type { LogEvent } from "@holdfast/protocol/log-frames";
+import type { Client } from "./client.ts";
+import {
+  cancelCommand,
+  commandPath,
+  type ExecOptions,
+  type ExecResult,
+  type ExecState,
+  exec,
+  getCommand,
+} from "./exec.ts";
+import type { CallOptions, CreateOptions, DeleteOptions, ListOptions } from "./lifecycle.ts";
+import * as lifecycle from "./lifecycle.ts";
+import { type LogOptions, readLogs } from "./logs.ts";
+import {
+  getProcess,
+  listProcesses,
+  type Process,
+  type StartProcessOptions,
+  startProcess,
+} from "./processes.ts";
+import { type Scope, whileHeld } from "./scope.ts";
+
+/**
+ * A sandbox, held. The handle is a view: it can be dropped at any time, and another one had by name or id.
+ *
+ * @example
+ * ```ts
+ * await using sbx = await Sandbox.getOrCreate({ name: "issue-42" });
+ * const { stdout, exitCode } = await sbx.exec("npm test", { timeoutMs: 60_000 });
+ * ```
+ */
+export class Sandbox implements AsyncDisposable {
+  readonly id: string;
+  #info: SandboxInfo;
+  #held = new AbortController();
+  readonly #scope: Scope;
+
+  private constructor(client: Client, info: SandboxInfo) {
+    this.id = info.id;
+    this.#info = info;
+    this.#scope = { client, path: lifecycle.sandboxPath(info.id), lifetime: () => this.#held.signal };
+  }
+
+  /**
+   * Makes a new sandbox. Resolves when its first command would run.
+   *
+   * @example
+   * ```ts
+   * const sbx = await Sandbox.create({ network: "none", limits: { memoryMiB: 512 } });
+   * ```
+   */
+  static async create(spec: CreateSandbox = {}, options: CreateOptions = {}): Promise<Sandbox> {
+    return Sandbox.#hold(await lifecycle.create(spec, options));
+  }
+
+  /** The sandbox with this id or name; `not_found` if there is none. Wakes and creates nothing. */
+  static async get(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
+    return Sandbox.#hold(await lifecycle.get(idOrName, options));
+  }
+
+  /**
+   * The sandbox of this name, made if there is none. Many callers at once get the same one; another spec under the
+   * same name is `spec_conflict`, with the difference in `details`.
+   *
+   * @example
+   * ```ts
+   * const sbx = await Sandbox.getOrCreate({ name: "issue-42", network: "full" });
+   * ```
+   */
+  static async getOrCreate(
+    spec: CreateSandbox & { name: string },
+    options: CallOptions = {},
+  ): Promise<Sandbox> {
+    return Sandbox.#hold(await lifecycle.getOrCreate(spec, options));
+  }
+
+  /**
+   * All sandboxes, or those in a state or with a label.
+   *
+   * @example
+   * ```ts
+   * for (const sbx of await Sandbox.list({ label: "team=web" })) console.log(sbx.name, sbx.state);
+   * ```
+   */
+  static async list(options: ListOptions = {}): Promise<Sandbox[]> {
+    return (await lifecycle.list(options)).map(Sandbox.#hold);
+  }
+
+  static #hold({ client, info }: lifecycle.Held): Sandbox {
+    return new Sandbox(client, info);
+  }
+
+  /** Everything the server last said about it. `refresh` asks again. */
+  get info(): Readonly<SandboxInfo> {
+    return this.#info;
+  }
+
+  get name(): string {
+    return this.#info.name;
+  }
+
+  get state(): SandboxState {
+    return this.#info.state;
+  }
+
+  /** Which instance this was, counted from 1. It only ever grows. */
+  get generation(): number {
+    return this.#info.generation;
+  }
+
+  /** How that instance relates to the one before it. */
+  get continuity(): Continuity {
+    return this.#info.continuity;
+  }
+
+  /**
+   * Runs one command to its end. A string runs in a fresh shell, an array as it is; nothing persists from one to the
+   * next but files. A non-zero exit is a result, not an error. If the connection breaks, the SDK attaches again by
+   * the command's id: it never runs twice.
+   *
+   * @example
+   * ```ts
+   * const { stdout, exitCode } = await sbx.exec(["git", "log", "-1"], { cwd: "/workspace/app" });
+   * ```
+   */
+  exec(command: Command, options: ExecOptions & { yieldMs: number }): Promise<ExecState>;
+  exec(command: Command, options?: ExecOptions): Promise<ExecResult>;
+  exec(command: Command, options: ExecOptions = {}): Promise<ExecState> {
+    return exec(this.#scope, command, options);
+  }
+
+  /** What became of a command: also one that another client started, or that was left running with `yieldMs`. */
+  getCommand(commandId: string): Promise<ExecState> {
+    return getCommand(this.#scope, commandId);
+  }
+
+  /** Ends a command with everything it started. */
+  cancelCommand(commandId: string): Promise<void> {
+    return cancelCommand(this.#scope, commandId);
+  }
+
+  /** A command's output as events, from any offset; see `Process.logs`. */
+  commandLogs(commandId: string, options: LogOptions = {}): AsyncGenerator<LogEvent> {
+    const signal = whileHeld(this.#scope, options.signal);
+    return readLogs(this.#scope.client, `${commandPath(this.#scope, commandId)}/logs`, {
+      ...options,
+      signal,
+    });
+  }
+
+  /**
+   * Starts a program that runs on by itself: a server, a build, a watcher.
+   *
+   * @example
+   * ```ts
+   * const server = await sbx.startProcess("npm run dev", { cwd: "/workspace/app" });
+   * await server.waitForPort(3000);
+   * ```
+   */
+  startProcess(command: Command, options: StartProcessOptions = {}): Promise<Process> {
+    return startProcess(this.#scope, command, options);
+  }
+
+  /** A process by its id, running or ended. */
+  getProcess(processId: string): Promise<Process> {
+    return getProcess(this.#scope, processId);
+  }
+
+  /** All processes that are known, running or ended. Commands of `exec` are not among them. */
+  listProcesses(): Promise<ProcessInfo[]> {
+    return listProcesses(this.#scope);
+  }
+
+  /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */
+  async start(options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.act(this.#scope, "start", options.signal));
+  }
+
+  /** Ends what runs in it and keeps its disk. Stopping a stopped one changes nothing. */
+  async stop(options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.act(this.#scope, "stop", options.signal));
+  }
+
+  /**
+   * Deletes it with its disk, and resolves when there is evidence that it is gone. `cleanup_pending` if that takes
+   * longer than `waitSeconds`; the server goes on by itself.
+   *
+   * @example
+   * ```ts
+   * await sbx.delete({ waitSeconds: 10 });
+   * ```
+   */
+  async delete(options: DeleteOptions = {}): Promise<void> {
+    await lifecycle.remove(this.#scope, options);
+  }
+
+  /** Asks the server for the present state. */
+  async refresh(options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.refresh(this.#scope, options.signal));
+  }
+
+  /** Its timeline, oldest first, with the cause of every death. `since` is a `seq`: only what came after it. */
+  events(options: { since?: number; signal?: AbortSignal } = {}): Promise<SandboxEvent[]> {
+    return lifecycle.events(this.#scope, options);
+  }
+
+  /**
+   * Lets go of it: log readings and waits of this handle end, the sandbox and everything in it runs on. May be called
+   * twice, and the handle can still be used afterwards.
+   */
+  async release(): Promise<void> {
+    this.#held.abort(new DOMException("the sandbox was released", "AbortError"));
+    this.#held = new AbortController();
+  }
+
+  /** `await using` releases; it never deletes. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release();
+  }
+
+  #update(info: SandboxInfo): this {
+    this.#info = info;
+    return this;
+  }
+}
