@@ -1,0 +1,115 @@
+import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import { makeId } from "./ids.ts";
+import type { FinishedRecord, RunEnd, RunFacts, RunKind, RunRecord } from "./record.ts";
+import { Records } from "./records.ts";
+import { Run } from "./run.ts";
+import { findShell, type Shell } from "./shell.ts";
+
+export interface RunRequest {
+  /** Chosen by the caller; without it the engine makes one. */
+  readonly id: string | undefined;
+  readonly kind: RunKind;
+  /** Equal for equal requests, see `fingerprint` in ids.ts. */
+  readonly fingerprint: string;
+  readonly facts: RunFacts;
+}
+
+/** `new`: the caller must carry it out and call `finish`. The others were asked for before, and are not run again. */
+export type Claim =
+  | { readonly state: "new"; readonly run: Run }
+  | { readonly state: "running"; readonly run: Run }
+  | { readonly state: "finished"; readonly record: FinishedRecord };
+
+/**
+ * What every surface stands on: at most one run per id, journalled before it is started, with its log on disk and its
+ * record kept for a while. It starts nothing by itself (see launch.ts).
+ */
+export class Engine {
+  readonly boot: KeeperBoot;
+  readonly records: Records;
+  readonly #runs = new Map<string, Run>();
+  readonly #now: () => number;
+  #shell: Shell | undefined;
+
+  constructor(boot: KeeperBoot, options: { now: () => number } = { now: Date.now }) {
+    this.boot = boot;
+    this.#now = options.now;
+    this.records = new Records({ stateDir: boot.stateDir, now: options.now });
+  }
+
+  get now(): number {
+    return this.#now();
+  }
+
+  /** Bash, or sh where there is none; looked for again as long as neither was found. */
+  get shell(): Shell | undefined {
+    this.#shell ??= findShell(this.boot.env);
+    return this.#shell;
+  }
+
+  /** Takes an id for a run, or finds the run that already has it. Throws if the id means other work, or is expired. */
+  claim(request: RunRequest): Claim {
+    if (request.id !== undefined) {
+      const known = this.records.find(request.id);
+      if (known !== undefined) return this.#attach(known, request);
+    }
+    return { state: "new", run: this.#begin(request) };
+  }
+
+  /** A run that is going on now. */
+  running(id: string): Run | undefined {
+    return this.#runs.get(id);
+  }
+
+  runs(): IterableIterator<Run> {
+    return this.#runs.values();
+  }
+
+  /** The run could not be started: forgets that it was asked for. */
+  abandon(run: Run): void {
+    run.log.close();
+    this.#runs.delete(run.id);
+    this.records.void(run.id);
+  }
+
+  close(): void {
+    this.records.close();
+  }
+
+  #attach(known: RunRecord, request: RunRequest): Claim {
+    if (known.kind !== request.kind || known.fingerprint !== request.fingerprint)
+      throw otherWork(known, request);
+    const run = this.#runs.get(known.id);
+    if (run !== undefined) return { state: "running", run };
+    const { end } = known;
+    if (end === undefined)
+      throw new HoldfastError("internal", `the record of ${known.id} is neither running nor ended`);
+    return { state: "finished", record: { ...known, end } };
+  }
+
+  #begin(request: RunRequest): Run {
+    const { kind, fingerprint, facts } = request;
+    const startedAt = this.now;
+    const id = request.id ?? makeId(kind === "process" ? "proc" : "cmd", startedAt);
+    const record: RunRecord = { id, kind, fingerprint, startedAt, facts };
+    this.records.begin(record);
+    const run = new Run({ record, logDir: this.records.logDir, onEnd: (end) => this.#ended(record, end) });
+    this.#runs.set(id, run);
+    return run;
+  }
+
+  #ended(record: RunRecord, end: RunEnd): FinishedRecord {
+    this.#runs.delete(record.id);
+    this.records.end(record.id, end);
+    return { ...record, end };
+  }
+}
+
+function otherWork(known: RunRecord, request: RunRequest): HoldfastError {
+  const what = known.kind === request.kind ? "another request" : `a ${known.kind}`;
+  return new HoldfastError("already_exists", `the id ${known.id} was already used for ${what}`, {
+    hint: "use a new id for new work; send exactly the same request to attach to the first run",
+    started: "no",
+    details: { id: known.id, kind: known.kind },
+  });
+}

@@ -1,0 +1,71 @@
+import { dlopen, ptr } from "bun:ffi";
+
+/**
+ * The few system calls that the runtime does not offer. The C library is found by its soname among what is already
+ * loaded, so this also works in a root file system that has none of its own.
+ */
+const { symbols: libc } = dlopen("libc.so.6", {
+  pipe2: { args: ["ptr", "i32"], returns: "i32" },
+  fcntl: { args: ["i32", "i32", "i64"], returns: "i32" },
+  ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
+  waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
+  prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
+  syscall: { args: ["i64", "i64", "i64", "i64", "i64"], returns: "i64" },
+});
+
+const O_CLOEXEC = 0o2000000;
+const O_NONBLOCK = 0o4000;
+const F_GETFL = 3;
+const F_SETFL = 4;
+const FIONREAD = 0x541b;
+const WNOHANG = 1;
+const PR_SET_DUMPABLE = 4;
+// The same numbers on every architecture that Bun runs on.
+const SYS_PIDFD_SEND_SIGNAL = 424;
+const SYS_PIDFD_OPEN = 434;
+
+export interface Pipe {
+  readonly readFd: number;
+  readonly writeFd: number;
+}
+
+/**
+ * A real pipe. The runtime's own "pipe" is a socket pair, and a program that opens /dev/stdout or /dev/stdin fails on
+ * a socket with ENXIO.
+ */
+export function makePipe(): Pipe {
+  const fds = new Int32Array(2);
+  if (libc.pipe2(ptr(fds), O_CLOEXEC) !== 0) throw new Error("pipe2 failed: no file descriptors are left");
+  return { readFd: fds[0] ?? -1, writeFd: fds[1] ?? -1 };
+}
+
+/** Affects this end only: the two ends of a pipe are two open files. */
+export function makeNonBlocking(fd: number): void {
+  libc.fcntl(fd, F_SETFL, libc.fcntl(fd, F_GETFL, 0) | O_NONBLOCK);
+}
+
+/** How many bytes wait in a pipe. */
+export function bytesWaiting(fd: number): number {
+  const count = new Int32Array(1);
+  return libc.ioctl(fd, FIONREAD, ptr(count)) === 0 ? (count[0] ?? 0) : 0;
+}
+
+/** Takes a dead child's status from the kernel, so that it is no zombie any more. False if it was not a dead child. */
+export function reap(pid: number): boolean {
+  const status = new Int32Array(1);
+  return libc.waitpid(pid, ptr(status), WNOHANG) === pid;
+}
+
+/** From now on processes of the same user can read neither our memory nor our environment. */
+export function becomeUndumpable(): void {
+  if (libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) !== 0) throw new Error("prctl(PR_SET_DUMPABLE) failed");
+}
+
+/** A handle that keeps meaning this one process even after its pid is used again; negative if there is none. */
+export function pidfdOpen(pid: number): number {
+  return Number(libc.syscall(SYS_PIDFD_OPEN, pid, 0, 0, 0));
+}
+
+export function pidfdSignal(pidfd: number, signal: number): boolean {
+  return Number(libc.syscall(SYS_PIDFD_SEND_SIGNAL, pidfd, signal, 0, 0)) === 0;
+}

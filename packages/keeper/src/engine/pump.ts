@@ -1,0 +1,56 @@
+import { closeSync } from "node:fs";
+import { bytesWaiting, makeNonBlocking } from "./libc.ts";
+
+/**
+ * Reads one pipe, event by event, until its end. The program it belongs to may be over long before that: a background
+ * child can hold the pipe open. Such late output is read and dropped, because a closed pipe would kill the child.
+ */
+export class Pump {
+  readonly #fd: number;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  #take: ((bytes: Uint8Array) => void) | undefined;
+  #ended = false;
+  /** Counts what arrived, so that a pause can be told from a flow. */
+  #arrivals = 0;
+
+  constructor(fd: number, take: (bytes: Uint8Array) => void) {
+    makeNonBlocking(fd);
+    this.#fd = fd;
+    this.#take = take;
+    this.#reader = Bun.file(fd).stream().getReader();
+    void this.#run();
+  }
+
+  /**
+   * Resolves when all that the program wrote before this call has been taken, and not later: not at the end of the
+   * pipe. Nothing is taken any more afterwards.
+   */
+  async settle(): Promise<void> {
+    // The kernel's count says what is still in the pipe; a full turn of the event loop without an arrival, that
+    // nothing is on its way between the pipe and us.
+    for (let quiet = 0; quiet < 2 && !this.#ended; ) {
+      const before = this.#arrivals;
+      await nextTurn();
+      quiet = bytesWaiting(this.#fd) === 0 && this.#arrivals === before ? quiet + 1 : 0;
+    }
+    this.#take = undefined;
+  }
+
+  async #run(): Promise<void> {
+    try {
+      for (;;) {
+        const { value, done } = await this.#reader.read();
+        if (done) break;
+        this.#arrivals += 1;
+        this.#take?.(value);
+      }
+    } finally {
+      this.#ended = true;
+      closeSync(this.#fd);
+    }
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

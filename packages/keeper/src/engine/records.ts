@@ -1,0 +1,240 @@
+import { join } from "node:path";
+import { HoldfastError } from "@holdfast/protocol";
+import { cannotRecord } from "./disk-errors.ts";
+import { isOwnId, shortHash } from "./ids.ts";
+import { Journal, type JournalLine } from "./journal.ts";
+import { listLogs, removeLog, type StoredLog } from "./log-files.ts";
+import { endOfLog } from "./log-reader.ts";
+import { SEGMENTS } from "./log-writer.ts";
+import type { FinishedRecord, RunEnd, RunRecord } from "./record.ts";
+
+// Retention of finished runs: whatever bound is reached first. Commands are many and short, processes few and long:
+// each has its own count, so that a burst of execs does not push out the log of yesterday's build.
+export const KEPT_COMMANDS = 2_000;
+export const KEPT_PROCESSES = 200;
+export const KEPT_MS = 24 * 60 * 60 * 1000;
+const KEPT_LOG_BYTES = 1024 * 1024 * 1024;
+// Expired ids that callers chose are refused this long; a caller that retries does so within its last few thousand.
+export const REMEMBERED_IDS = 65_536;
+// The journal is rewritten when it has grown by this much beyond what it had to hold.
+const JOURNAL_SLACK_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Every run that has a record: running, or finished and still kept. The truth is the journal; this is its reading,
+ * with retention. A run that was running when the keeper died is `lost` from the next start on.
+ */
+export class Records {
+  readonly #journal: Journal;
+  readonly #logDir: string;
+  readonly #now: () => number;
+  readonly #running = new Map<string, RunRecord>();
+  /** In the order in which they ended. */
+  readonly #finished = new Map<string, FinishedRecord>();
+  readonly #kept = { commands: 0, processes: 0, logBytes: 0 };
+  readonly #expired = new Set<number>();
+  #rewrittenBytes = 0;
+
+  constructor(options: { stateDir: string; now: () => number }) {
+    this.#now = options.now;
+    this.#logDir = join(options.stateDir, "logs");
+    this.#journal = new Journal(join(options.stateDir, "journal"));
+    this.#load();
+  }
+
+  get logDir(): string {
+    return this.#logDir;
+  }
+
+  /** A record that is kept, running or finished; `undefined` for an id that was never used. Throws `record_expired`. */
+  find(id: string): RunRecord | undefined {
+    this.#expireOld();
+    const record = this.#running.get(id) ?? this.#finished.get(id);
+    if (record === undefined && this.#wasExpired(id)) throw expired(id);
+    return record;
+  }
+
+  finished(): IterableIterator<FinishedRecord> {
+    this.#expireOld();
+    return this.#finished.values();
+  }
+
+  /** Written before anything is started; a failure to write means that nothing may be started. */
+  begin(record: RunRecord): void {
+    try {
+      if (this.#journal.broken) this.#rewrite();
+      this.#journal.append({ line: "begin", record });
+    } catch (error) {
+      throw cannotRecord(error);
+    }
+    this.#running.set(record.id, record);
+  }
+
+  /** The program could not be started after all: as if it had never been asked for. */
+  void(id: string): void {
+    this.#running.delete(id);
+    this.#appendIfPossible({ line: "void", id });
+  }
+
+  started(id: string, pid: number): void {
+    const record = this.#running.get(id);
+    if (record === undefined) return;
+    record.pid = pid;
+    if (record.kind === "process") this.#appendIfPossible({ line: "started", id, pid });
+  }
+
+  end(id: string, end: RunEnd): void {
+    const record = this.#running.get(id);
+    if (record === undefined) return;
+    this.#running.delete(id);
+    this.#keep({ ...record, end });
+    this.#appendIfPossible({ line: "end", id, end });
+    this.#expireOld();
+    if (this.#journal.bytes > this.#rewrittenBytes + JOURNAL_SLACK_BYTES) this.#rewriteIfPossible();
+  }
+
+  close(): void {
+    this.#journal.close();
+  }
+
+  #load(): void {
+    const logs = listLogs(this.#logDir);
+    for (const line of this.#journal.read()) this.#apply(line);
+    for (const record of this.#running.values()) {
+      const log = logs.get(record.id);
+      this.#keep({ ...record, end: lostEnd({ at: this.#now(), dir: this.#logDir, id: record.id, log }) });
+    }
+    this.#running.clear();
+    this.#expireOld();
+    for (const [id, { starts }] of logs) if (!this.#finished.has(id)) removeLog(this.#logDir, { id, starts });
+    this.#rewriteIfPossible();
+  }
+
+  #apply(entry: JournalLine): void {
+    switch (entry.line) {
+      case "begin":
+        if (entry.record.end === undefined) this.#running.set(entry.record.id, entry.record);
+        else this.#keep({ ...entry.record, end: entry.record.end });
+        return;
+      case "started":
+      case "end": {
+        const record = this.#running.get(entry.id);
+        if (record === undefined) return;
+        if (entry.line === "started") record.pid = entry.pid;
+        else if (this.#running.delete(entry.id)) this.#keep({ ...record, end: entry.end });
+        return;
+      }
+      case "void":
+        this.#running.delete(entry.id);
+        return;
+      case "expired":
+        this.#forget(entry.id);
+        return;
+      case "remember":
+        for (const hash of entry.hashes) this.#rememberExpired(hash);
+        return;
+      default:
+        return entry satisfies never;
+    }
+  }
+
+  #keep(record: FinishedRecord): void {
+    this.#finished.set(record.id, record);
+    this.#kept[countOf(record)] += 1;
+    this.#kept.logBytes += record.end.logBytesOnDisk;
+  }
+
+  #expireOld(): void {
+    const oldest = this.#now() - KEPT_MS;
+    for (const record of this.#finished.values()) {
+      const tooMany = this.#kept.commands > KEPT_COMMANDS || this.#kept.processes > KEPT_PROCESSES;
+      const full = this.#kept.logBytes > KEPT_LOG_BYTES;
+      if (record.end.at >= oldest && !tooMany && !full) return;
+      const mayGo =
+        record.end.at < oldest || full || this.#kept[countOf(record)] > keptAtMost[countOf(record)];
+      if (mayGo) this.#expire(record);
+    }
+  }
+
+  #expire(record: FinishedRecord): void {
+    this.#forget(record.id);
+    removeLog(this.#logDir, { id: record.id, starts: record.end.segments });
+    this.#appendIfPossible({ line: "expired", id: record.id });
+  }
+
+  #forget(id: string): void {
+    const record = this.#finished.get(id);
+    if (record === undefined) return;
+    this.#finished.delete(id);
+    this.#kept[countOf(record)] -= 1;
+    this.#kept.logBytes -= record.end.logBytesOnDisk;
+    if (!isOwnId(id)) this.#rememberExpired(shortHash(id));
+  }
+
+  #rememberExpired(hash: number): void {
+    this.#expired.add(hash);
+    if (this.#expired.size <= REMEMBERED_IDS) return;
+    for (const oldest of this.#expired) {
+      this.#expired.delete(oldest);
+      return;
+    }
+  }
+
+  #wasExpired(id: string): boolean {
+    return isOwnId(id) || this.#expired.has(shortHash(id));
+  }
+
+  #appendIfPossible(line: JournalLine): void {
+    try {
+      this.#journal.append(line);
+    } catch {
+      // The journal now says `broken`, and is rewritten from memory before the next run may begin.
+    }
+  }
+
+  #rewriteIfPossible(): void {
+    try {
+      this.#rewrite();
+    } catch {
+      // A full disk: the old file is still there and still true, only longer than it need be.
+      this.#rewrittenBytes = this.#journal.bytes;
+    }
+  }
+
+  #rewrite(): void {
+    const hashes = [...this.#expired];
+    const records = [...this.#finished.values(), ...this.#running.values()];
+    this.#journal.rewrite([
+      { line: "remember", hashes },
+      ...records.map((record): JournalLine => ({ line: "begin", record })),
+    ]);
+    this.#rewrittenBytes = this.#journal.bytes;
+  }
+}
+
+const keptAtMost = { commands: KEPT_COMMANDS, processes: KEPT_PROCESSES } as const;
+
+function countOf(record: RunRecord): "commands" | "processes" {
+  return record.kind === "process" ? "processes" : "commands";
+}
+
+function lostEnd(found: { at: number; dir: string; id: string; log: StoredLog | undefined }): RunEnd {
+  const starts = found.log?.starts ?? [];
+  return {
+    at: found.at,
+    result: { state: "lost", reason: "keeper_lost" },
+    written: { stdoutBytes: 0, stderrBytes: 0 },
+    log: {
+      firstOffset: starts[0] ?? 0,
+      nextOffset: endOfLog({ dir: found.dir, id: found.id, starts }),
+    },
+    segments: starts.slice(-SEGMENTS),
+    logBytesOnDisk: found.log?.bytes ?? 0,
+  };
+}
+
+function expired(id: string): HoldfastError {
+  return new HoldfastError("record_expired", `the record of ${id} is no longer kept`, {
+    hint: "it ran before and is not run again; use a new id to run it once more",
+    started: "unknown",
+  });
+}

@@ -1,0 +1,97 @@
+import { writeFileSync } from "node:fs";
+import type { Ending } from "@holdfast/protocol";
+import { headPath } from "./log-files.ts";
+import { LogWriter, type Stream } from "./log-writer.ts";
+import { boundedOutput, headFrames, type Output } from "./output.ts";
+import type { ProcessRef } from "./proc-table.ts";
+import type { FinishedRecord, RunEnd, RunRecord } from "./record.ts";
+
+/**
+ * One command, process or session command while it runs. Whoever carries it out calls `write` with the bytes as they
+ * come, and `finish` exactly once. Everybody else waits for `finished`, follows `log`, or calls `cancel`.
+ */
+export class Run {
+  readonly record: RunRecord;
+  readonly log: LogWriter;
+  /** The first bytes of each stream, for the result; a process has none, its output is read from its log. */
+  readonly output: Output;
+  readonly finished: Promise<FinishedRun>;
+  /** Added to the answers about the run while it runs; set by the surface that owns it, such as a waiting command. */
+  notes: Record<string, unknown> = {};
+  /** The program's own process, once it is started. */
+  leader: ProcessRef | undefined;
+  #settle: (finished: FinishedRun) => void = () => {};
+  #cancel: (() => Promise<void>) | undefined;
+  #cancelRequested = false;
+  readonly #onEnd: (end: RunEnd) => FinishedRecord;
+
+  constructor(options: { record: RunRecord; logDir: string; onEnd: (end: RunEnd) => FinishedRecord }) {
+    this.record = options.record;
+    this.#onEnd = options.onEnd;
+    this.log = new LogWriter({ dir: options.logDir, id: options.record.id });
+    this.output = boundedOutput(options.record.facts.maxOutputBytes ?? 0);
+    this.finished = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+  }
+
+  get id(): string {
+    return this.record.id;
+  }
+
+  write(stream: Stream, bytes: Uint8Array): void {
+    this.output[stream].add(bytes);
+    this.log.write(stream, bytes);
+  }
+
+  /** Says how this run is cancelled. One that was cancelled before it could be is cancelled now. */
+  onCancel(cancel: () => Promise<void>): void {
+    this.#cancel = cancel;
+    if (this.#cancelRequested) void this.cancel();
+  }
+
+  get cancelRequested(): boolean {
+    return this.#cancelRequested;
+  }
+
+  /** Ends the run and waits until it has ended. May be called twice, and after the end. */
+  async cancel(): Promise<void> {
+    this.#cancelRequested = true;
+    const cancel = this.#cancel;
+    this.#cancel = undefined;
+    await cancel?.();
+    await this.finished;
+  }
+
+  /** Seals the log and writes the end into the journal. */
+  finish(ending: Ending, options: { at: number; extra?: Record<string, unknown> }): void {
+    this.log.close();
+    const { range, starts } = this.log;
+    if (range.firstOffset > 0 && this.output.stdout.total + this.output.stderr.total > 0) this.#keepHead();
+    const end: RunEnd = {
+      at: options.at,
+      result: { state: "exited", ...ending },
+      written: { stdoutBytes: this.output.stdout.total, stderrBytes: this.output.stderr.total },
+      log: range,
+      segments: [...starts],
+      logBytesOnDisk: this.log.bytesOnDisk,
+      ...(options.extra !== undefined && { extra: options.extra }),
+    };
+    this.#settle({ record: this.#onEnd(end), output: this.output });
+  }
+
+  #keepHead(): void {
+    const head = headFrames(this.output);
+    if (head.length === 0) return;
+    try {
+      writeFileSync(headPath(this.log.dir, this.id), head, { mode: 0o600, flag: "wx" });
+    } catch {
+      // The first answer has the output; a later one says how many bytes are missing.
+    }
+  }
+}
+
+export interface FinishedRun {
+  readonly record: FinishedRecord;
+  readonly output: Output;
+}

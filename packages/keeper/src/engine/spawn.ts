@@ -1,0 +1,150 @@
+import { accessSync, closeSync, constants, statSync, writeFileSync } from "node:fs";
+import { constants as os } from "node:os";
+import { resolve } from "node:path";
+import { HoldfastError } from "@holdfast/protocol";
+import { spawnOwnChild } from "./children.ts";
+import { codeOf } from "./disk-errors.ts";
+import { makeNonBlocking, makePipe, type Pipe } from "./libc.ts";
+import { lookAt, type ProcessRef } from "./proc-table.ts";
+
+export interface SpawnRequest {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  /** `empty` reads as end of file at once; `open` can be written to. */
+  readonly stdin: "empty" | "open";
+}
+
+/** A started program, the leader of its own session and process group. Whoever gets it closes its descriptors. */
+export interface Child {
+  readonly ref: ProcessRef;
+  readonly stdoutFd: number;
+  readonly stderrFd: number;
+  readonly stdinFd: number | undefined;
+  readonly exited: Promise<Exit>;
+}
+
+export interface Exit {
+  readonly exitCode: number;
+  readonly signal: string | null;
+}
+
+// Far above the keeper's own 0: when memory runs out, the kernel takes the work and not its keeper.
+const CHILD_OOM_SCORE = "500";
+
+/** Starts a program, or throws an error that says why not and that nothing was started. */
+export function spawn(request: SpawnRequest): Child {
+  checkCwd(request.cwd);
+  const pipes: Pipe[] = [];
+  try {
+    const [out, err] = [addPipe(pipes), addPipe(pipes)];
+    const input = request.stdin === "open" ? addPipe(pipes) : undefined;
+    const child = spawnOwnChild({
+      cmd: [...request.argv],
+      cwd: request.cwd,
+      env: request.env,
+      stdin: input?.readFd ?? "ignore",
+      stdout: out.writeFd,
+      stderr: err.writeFd,
+      detached: true,
+    });
+    for (const fd of [out.writeFd, err.writeFd, ...(input ? [input.readFd] : [])]) closeSync(fd);
+    if (input !== undefined) makeNonBlocking(input.writeFd);
+    preferForOom(child.pid);
+    return {
+      ref: { pid: child.pid, startTime: lookAt(child.pid)?.startTime ?? 0 },
+      stdoutFd: out.readFd,
+      stderrFd: err.readFd,
+      stdinFd: input?.writeFd,
+      exited: child.exited.then(() => exitOf(child)),
+    };
+  } catch (error) {
+    for (const { readFd, writeFd } of pipes) for (const fd of [readFd, writeFd]) closeSync(fd);
+    throw cannotStart(request, error);
+  }
+}
+
+function addPipe(pipes: Pipe[]): Pipe {
+  const pipe = makePipe();
+  pipes.push(pipe);
+  return pipe;
+}
+
+function preferForOom(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, CHILD_OOM_SCORE);
+  } catch {
+    // Already dead, or a host that forbids it: the kernel then chooses by size alone.
+  }
+}
+
+function exitOf(child: Bun.Subprocess): Exit {
+  const { signalCode, exitCode } = child;
+  if (signalCode === null) return { exitCode: exitCode ?? 0, signal: null };
+  const number = typeof signalCode === "number" ? signalCode : (os.signals[signalCode] ?? 0);
+  // Real-time signals have no name here; their number is the truth.
+  return { exitCode: 128 + number, signal: typeof signalCode === "number" ? `SIG${number}` : signalCode };
+}
+
+function checkCwd(cwd: string): void {
+  const refuse = (why: string) =>
+    new HoldfastError("invalid_argument", `the working directory ${cwd} ${why}`, {
+      hint: "create the directory first, or give another cwd",
+      started: "no",
+      details: { cwd },
+    });
+  try {
+    if (!statSync(cwd).isDirectory()) throw refuse("is not a directory");
+    accessSync(cwd, constants.X_OK);
+  } catch (error) {
+    if (error instanceof HoldfastError) throw error;
+    throw refuse(codeOf(error) === "ENOENT" ? "does not exist" : "cannot be entered");
+  }
+}
+
+const reasons: Record<string, { why: string; hint: string }> = {
+  EACCES: { why: "is not executable", hint: "make it executable (chmod +x), or run it with its interpreter" },
+  ENOEXEC: {
+    why: "is no program: it has no #! line and is no binary",
+    hint: "run it with its interpreter, such as sh FILE",
+  },
+  E2BIG: {
+    why: "got more arguments and environment than the kernel takes",
+    hint: "pass large data on stdin or in a file",
+  },
+};
+
+function cannotStart(request: SpawnRequest, error: unknown): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  const code = codeOf(error) ?? "";
+  const program = request.argv[0] ?? "";
+  const shown = program.length > 200 ? `${program.slice(0, 200)}…` : program;
+  const facts = { started: "no", details: { program: shown, code }, cause: error } as const;
+  if (code === "ENOENT") return missingProgram(request, shown, facts);
+  const known = reasons[code];
+  if (known !== undefined) {
+    return new HoldfastError("invalid_argument", `${shown} ${known.why}`, { ...facts, hint: known.hint });
+  }
+  const hint =
+    "the sandbox may be out of processes, memory or file descriptors: end something, then try again";
+  const message = `${shown} could not be started: ${error instanceof Error ? error.message : String(error)}`;
+  return new HoldfastError("unavailable", message, { ...facts, hint });
+}
+
+function missingProgram(
+  request: SpawnRequest,
+  shown: string,
+  facts: { started: "no"; details: Record<string, unknown>; cause: unknown },
+): HoldfastError {
+  const program = request.argv[0] ?? "";
+  if (program.includes("/") && statSync(resolve(request.cwd, program), { throwIfNoEntry: false })) {
+    const message = `${shown} needs an interpreter or loader that is not in this sandbox`;
+    return new HoldfastError("invalid_argument", message, {
+      ...facts,
+      hint: "look at its #! line, or at file and ldd",
+    });
+  }
+  const where = program.includes("/") ? "does not exist" : "was not found in PATH";
+  const hint = "check the spelling, install it, or give its full path";
+  return new HoldfastError("invalid_argument", `the program ${shown} ${where}`, { ...facts, hint });
+}
