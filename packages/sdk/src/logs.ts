@@ -62,17 +62,20 @@ async function* oneConnection(connection: Connection): AsyncGenerator<LogEvent> 
   });
   const reader = bodyOf(response).getReader();
   const decoder = new FrameDecoder();
+  const onAbort = (): void => void reader.cancel().catch(() => undefined);
+  signal?.addEventListener("abort", onAbort, { once: true });
   try {
     for (;;) {
       const chunk = await readChunk(reader).catch((error: unknown) => {
-        if (signal?.aborted) throw signal.reason;
         ended.error = failureOfConnection(error, client.url);
       });
+      signal?.throwIfAborted();
       if (chunk === undefined) return;
       patience.reset();
       yield* decoder.push(chunk);
     }
   } finally {
+    signal?.removeEventListener("abort", onAbort);
     // The consumer may have left in the middle: the server must not go on sending. A broken body refuses, rightly.
     await reader.cancel().catch(() => undefined);
   }
