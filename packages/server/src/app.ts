@@ -1,0 +1,111 @@
+import { HoldfastError, PROTOCOL_VERSION } from "@holdfast/protocol";
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { bodyLimit } from "hono/body-limit";
+import { bearerAuth } from "./http/auth.ts";
+import { errorResponse, invalidArgument } from "./http/errors.ts";
+import { concurrencyLimit } from "./http/limits.ts";
+import { newRequestId } from "./ids.ts";
+import type { Log } from "./log.ts";
+import { commandRoutes } from "./routes/commands.ts";
+import { healthRoutes } from "./routes/health.ts";
+import { processRoutes } from "./routes/processes.ts";
+import { sandboxRoutes } from "./routes/sandboxes.ts";
+import type { Sandboxes } from "./sandboxes.ts";
+
+/** The largest JSON body. Bytes of any size go over the routes that stream. */
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
+/** Each may be a long poll, so many; but bounded, because each holds memory. */
+const MAX_REQUESTS = 4096;
+
+export interface AppDeps {
+  readonly sandboxes: Sandboxes;
+  readonly token: () => string;
+  readonly log: Log;
+  /** Why the server cannot serve yet, if it cannot. */
+  readonly notReady: () => string | undefined;
+  readonly maxRequests?: number;
+}
+
+export interface AppEnv {
+  Bindings: {
+    /** The request came over the unix socket. */
+    readonly trusted?: boolean;
+    /** Tells the listener that this request may be silent for a long time. */
+    readonly mayBeSilent?: () => void;
+  };
+  Variables: { requestId: string; log: Log };
+}
+
+export type App = OpenAPIHono<AppEnv>;
+
+/** The whole API as one function from request to response; needs no socket. */
+export function createApp(deps: AppDeps): App {
+  const app: App = newApp();
+  app.use(async (c, next) => {
+    const requestId = newRequestId();
+    c.set("requestId", requestId);
+    c.set("log", deps.log);
+    c.header("Holdfast-Request-Id", requestId);
+    await next();
+  });
+  app.use(concurrencyLimit(deps.maxRequests ?? MAX_REQUESTS));
+  app.onError(errorResponse);
+  app.notFound((c) => errorResponse(noRoute(c.req.method, c.req.path), c));
+
+  app.route("/", healthRoutes(deps));
+  app.doc31("/openapi.json", {
+    openapi: "3.1.0",
+    info: {
+      title: "Holdfast",
+      version: PROTOCOL_VERSION,
+      description: "Sandboxes for agents that are still there.",
+    },
+    security: [{ token: [] }],
+  });
+  app.openAPIRegistry.registerComponent("securitySchemes", "token", { type: "http", scheme: "bearer" });
+
+  app.use("/v1/*", bearerAuth(deps.token));
+  app.use("/v1/*", refuseUntilReady(deps));
+  app.use("/v1/*", jsonBodyLimit());
+  app.route("/v1", sandboxRoutes(deps));
+  app.route("/v1", commandRoutes(deps));
+  app.route("/v1", processRoutes(deps));
+  return app;
+}
+
+/** A part of the API; what its schemas refuse becomes `invalid_argument`. */
+export function newApp(): App {
+  return new OpenAPIHono<AppEnv>({
+    defaultHook: (result) => {
+      if (!result.success) throw invalidArgument(result.error);
+    },
+  });
+}
+
+function refuseUntilReady({ notReady }: AppDeps): Parameters<App["use"]>[1] {
+  return async (_c, next) => {
+    const reason = notReady();
+    if (reason !== undefined)
+      throw new HoldfastError("unavailable", reason, { hint: "try again in a moment" });
+    await next();
+  };
+}
+
+function jsonBodyLimit(): Parameters<App["use"]>[1] {
+  const limit = bodyLimit({
+    maxSize: MAX_BODY_BYTES,
+    onError: () => {
+      throw new HoldfastError("too_large", `a JSON body may have at most ${MAX_BODY_BYTES} bytes`, {
+        hint: "send large input through a process's stdin, which streams",
+        started: "no",
+      });
+    },
+  });
+  return (c, next) => (c.req.path.endsWith("/stdin") ? next() : limit(c, next));
+}
+
+function noRoute(method: string, path: string): HoldfastError {
+  return new HoldfastError("not_found", `there is no route ${method} ${path}`, {
+    hint: "the routes are listed at /openapi.json",
+  });
+}

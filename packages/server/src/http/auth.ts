@@ -1,0 +1,31 @@
+import { timingSafeEqual } from "node:crypto";
+import { HoldfastError } from "@holdfast/protocol";
+import type { MiddlewareHandler } from "hono";
+import type { AppEnv } from "../app.ts";
+
+/**
+ * A bearer token on the TCP port. The unix socket needs none: its file mode lets only its owner in.
+ * Both sides are hashed first, so that neither content nor length can be told from the time it takes.
+ */
+export function bearerAuth(token: () => string): MiddlewareHandler<AppEnv> {
+  return async (c, next) => {
+    if (c.env.trusted !== true && !matches(c.req.header("authorization"), token())) throw unauthenticated();
+    await next();
+  };
+}
+
+function matches(header: string | undefined, token: string): boolean {
+  const given = header?.match(/^Bearer (.+)$/i)?.[1] ?? "";
+  return timingSafeEqual(sha256(given), sha256(token));
+}
+
+function sha256(text: string): Buffer {
+  return new Bun.CryptoHasher("sha256").update(text).digest();
+}
+
+function unauthenticated(): HoldfastError {
+  return new HoldfastError("unauthenticated", "this call needs the server's token", {
+    hint: "send `Authorization: Bearer TOKEN`; the token is in the file `token` in the server's data dir",
+    started: "no",
+  });
+}

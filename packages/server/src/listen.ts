@@ -1,0 +1,65 @@
+import { chmodSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { HoldfastError } from "@holdfast/protocol";
+import type { App } from "./app.ts";
+
+/** A connection that says nothing for this long is closed, unless its request is known to be a long one. */
+const IDLE_SECONDS = 30;
+/** JSON bodies have a bound of their own; this one is for stdin, which streams and has none. */
+const MAX_BODY_BYTES = 2 ** 46;
+
+export interface Listening {
+  readonly url: string;
+  readonly socketPath: string;
+  /** No new connections; calls under way get `graceMs`, then everything is cut. Clients continue from their offsets. */
+  close(options: { graceMs: number }): Promise<void>;
+}
+
+/** The same API on a TCP port, with the token, and on a unix socket that only its owner can open. */
+export function listen(app: App, options: { host: string; port: number; dataDir: string }): Listening {
+  const socketPath = join(options.dataDir, "holdfast.sock");
+  const tcp = serveTcp(app, options);
+  rmSync(socketPath, { force: true });
+  // A socket is born with the mode that the umask leaves: no moment in which it is open to all.
+  const before = process.umask(0o177);
+  const local = Bun.serve({ ...handling(app, { trusted: true }), unix: socketPath });
+  process.umask(before);
+  chmodSync(socketPath, 0o600);
+  const host = options.host.includes(":") ? `[${options.host}]` : options.host;
+  return {
+    url: `http://${host}:${tcp.port}`,
+    socketPath,
+    async close({ graceMs }) {
+      const finished = Promise.all([tcp.stop(), local.stop()]);
+      await Promise.race([finished, Bun.sleep(graceMs)]);
+      await Promise.all([tcp.stop(true), local.stop(true)]);
+      rmSync(socketPath, { force: true });
+    },
+  };
+}
+
+function serveTcp(app: App, { host, port }: { host: string; port: number }) {
+  try {
+    return Bun.serve({
+      ...handling(app, { trusted: false }),
+      idleTimeout: IDLE_SECONDS,
+      hostname: host,
+      port,
+    });
+  } catch (cause) {
+    throw new HoldfastError("unavailable", `cannot listen on ${host}:${port}: ${(cause as Error).message}`, {
+      hint: "is another server running? choose another with --port, or 0 for any",
+      cause,
+    });
+  }
+}
+
+function handling(app: App, { trusted }: { trusted: boolean }) {
+  return {
+    development: false,
+    maxRequestBodySize: MAX_BODY_BYTES,
+    fetch(request: Request, server: Bun.Server<undefined>) {
+      return app.fetch(request, { trusted, mayBeSilent: () => server.timeout(request, 0) });
+    },
+  };
+}

@@ -1,0 +1,332 @@
+import {
+  type Clock,
+  continuityOf,
+  type Holding,
+  type ListFilter,
+  MAX_LAUNCH_FAILURES,
+  type Provider,
+  type RecordedEntry,
+  type SandboxRow,
+  type Store,
+  stateOf,
+} from "@holdfast/core";
+import type { KeeperLink } from "@holdfast/keeper-link";
+import { type Continuity, type CreateSandbox, type EnsureSandbox, HoldfastError } from "@holdfast/protocol";
+import { newInstanceId, newSandboxId, newSecret } from "./ids.ts";
+import type { Keepers } from "./keepers.ts";
+import type { Reconciler } from "./reconciler.ts";
+import { differences } from "./spec-difference.ts";
+
+/** From the reservation to an admitted keeper. A local one takes 0.1 s; the rest is for a machine that is drowning. */
+const STARTUP_DEADLINE_MS = 60_000;
+
+/** What a caller remembers of the sandbox; a mismatch is an error before anything is woken. */
+export interface Remembered {
+  readonly generation?: number;
+  /** Accept a new instance on the old disk. */
+  readonly accept?: Continuity;
+}
+
+export interface SandboxesDeps {
+  readonly store: Store;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly defaultProvider: string;
+  readonly keepers: Keepers;
+  readonly reconciler: Reconciler;
+  readonly clock: Clock;
+}
+
+/** A sandbox that runs, and the line to its keeper. */
+export interface InUse {
+  readonly holding: Holding;
+  readonly link: KeeperLink;
+}
+
+/** What users do with sandboxes. It writes wishes into rows, lets the reconciler act, and reports what became true. */
+export class Sandboxes {
+  readonly #deps: SandboxesDeps;
+
+  constructor(deps: SandboxesDeps) {
+    this.#deps = deps;
+  }
+
+  /** The row exists when this returns; `wake` makes it run. */
+  async create(request: CreateSandbox, options: { idempotencyKey?: string } = {}): Promise<Holding> {
+    const { name, labels, ...spec } = request;
+    const provider = this.#provider(spec.provider);
+    checkSupported(provider, spec);
+    const id = newSandboxId();
+    const row = {
+      id,
+      name: name ?? id,
+      provider: provider.kind,
+      spec,
+      labels: labels ?? {},
+      desired: "active" as const,
+      deleteMode: "graceful" as const,
+      createdAt: this.#deps.clock.now(),
+      launchFailures: 0,
+      failure: null,
+      lastDeath: null,
+      dueAt: null,
+    };
+    return this.#deps.store.insertSandbox(row, {
+      ...(options.idempotencyKey !== undefined && { idempotencyKey: options.idempotencyKey }),
+      entry: { type: "created", detail: { name: row.name, provider: row.provider } },
+    });
+  }
+
+  /** Get or create. Safe between any number of callers: the name is unique in the store. */
+  async ensure(name: string, request: EnsureSandbox): Promise<{ holding: Holding; created: boolean }> {
+    const found = await this.#deps.store.find(name);
+    if (found !== undefined) return { holding: sameSpec(found, request), created: false };
+    try {
+      return { holding: await this.create({ ...request, name }), created: true };
+    } catch (error) {
+      if (!(error instanceof HoldfastError && error.code === "already_exists")) throw error;
+      return { holding: sameSpec(await this.get(name), request), created: false };
+    }
+  }
+
+  /** Looks; never wakes. */
+  async get(idOrName: string): Promise<Holding> {
+    return (await this.#deps.store.find(idOrName)) ?? (await this.#explainAbsence(idOrName));
+  }
+
+  list(filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }> {
+    return this.#deps.store.list(filter);
+  }
+
+  async timeline(idOrName: string, options: { since: number; limit: number }): Promise<RecordedEntry[]> {
+    const { store } = this.#deps;
+    const id = (await store.find(idOrName))?.sandbox.id ?? (await store.tombstone(idOrName))?.sandboxId;
+    return id === undefined ? this.#explainAbsence(idOrName) : store.timeline(id, options);
+  }
+
+  /** The running sandbox and its keeper: woken if it must be, refused if it is not the one the caller remembers. */
+  async use(idOrName: string, remembered: Remembered = {}): Promise<InUse> {
+    const holding = await this.get(idOrName);
+    checkMemory(holding, remembered);
+    return this.#connected(holding) ?? this.wake(holding);
+  }
+
+  /** The running sandbox and its keeper, or `wrong_state`: a look never wakes anything. */
+  async look(idOrName: string): Promise<InUse> {
+    const holding = await this.get(idOrName);
+    const connected = this.#connected(holding);
+    if (connected !== undefined) return connected;
+    if (holding.lease?.phase === "live") return this.wake(holding);
+    throw new HoldfastError("wrong_state", `sandbox ${holding.sandbox.name} is ${stateOf(holding)}`, {
+      hint: "start it first; looking never does",
+      started: "no",
+      details: { state: stateOf(holding), lastDeath: holding.sandbox.lastDeath },
+    });
+  }
+
+  /** An explicit start also forgives earlier failures. */
+  async start(idOrName: string): Promise<InUse> {
+    const holding = await this.get(idOrName);
+    if (holding.sandbox.launchFailures === 0) return this.use(idOrName);
+    const forgiven = await this.#deps.store.save(holding, { sandbox: { launchFailures: 0, failure: null } });
+    return this.wake(forgiven ?? (await this.get(idOrName)));
+  }
+
+  /** Makes it run: waits for a stop that is under way, then launches. */
+  async wake(first: Holding): Promise<InUse> {
+    const { store, reconciler } = this.#deps;
+    const { id } = first.sandbox;
+    let holding: Holding | undefined = first;
+    let launched = false;
+    while (holding !== undefined) {
+      refuseHopeless(holding);
+      if (holding.lease === undefined) {
+        if (launched) throw launchFailed(holding.sandbox);
+        launched = (await this.#reserve(holding.sandbox)) !== undefined;
+      }
+      await reconciler.settle(id);
+      holding = await store.holding(id);
+      const connected = holding === undefined ? undefined : this.#connected(holding);
+      if (connected !== undefined) return connected;
+      if (holding?.lease !== undefined) refuseStuck(holding);
+    }
+    return this.#explainAbsence(id);
+  }
+
+  /** Ends the instance and keeps the files. Done when there is evidence. */
+  async stop(idOrName: string): Promise<Holding> {
+    const holding = await this.#wish(idOrName, { desired: "stopped" });
+    await this.#deps.reconciler.settle(holding.sandbox.id);
+    return this.get(holding.sandbox.id);
+  }
+
+  /** Wants everything of it gone. Resolves at once; `whenGone` tells when there is evidence. */
+  async delete(
+    idOrName: string,
+    mode: "graceful" | "force",
+  ): Promise<{ holding: Holding; whenGone: Promise<void> } | "gone"> {
+    const { store, clock, reconciler } = this.#deps;
+    if ((await store.find(idOrName)) === undefined && (await store.tombstone(idOrName)) !== undefined)
+      return "gone";
+    const holding = await this.#wish(idOrName, { desired: "deleted", deleteMode: mode, dueAt: clock.now() });
+    return { holding, whenGone: reconciler.settle(holding.sandbox.id) };
+  }
+
+  async #wish(idOrName: string, wish: Partial<SandboxRow>): Promise<Holding> {
+    for (;;) {
+      const holding = await this.get(idOrName);
+      if (holding.sandbox.desired === "deleted" && wish.desired !== "deleted")
+        throw deleting(holding.sandbox);
+      // Force may be asked for later; it is never taken back.
+      const deleteMode = holding.sandbox.deleteMode === "force" ? "force" : (wish.deleteMode ?? "graceful");
+      const saved = await this.#deps.store.save(holding, { sandbox: { ...wish, deleteMode } });
+      if (saved !== undefined) return saved;
+    }
+  }
+
+  async #reserve(sandbox: SandboxRow): Promise<Holding | undefined> {
+    const { store, clock } = this.#deps;
+    const createdAt = clock.now();
+    const lease = {
+      instanceId: newInstanceId(),
+      installationId: await store.installationId(),
+      sandboxId: sandbox.id,
+      provider: sandbox.provider,
+      secret: newSecret(),
+      createdAt,
+      startupDeadlineAt: createdAt + STARTUP_DEADLINE_MS,
+    };
+    return store.reserve(sandbox, lease, {
+      type: "reserved",
+      detail: { generation: sandbox.generation + 1 },
+    });
+  }
+
+  #connected(holding: Holding): InUse | undefined {
+    const { lease, sandbox } = holding;
+    if (lease?.phase !== "live" || sandbox.desired !== "active") return undefined;
+    const link = this.#deps.keepers.link(lease.instanceId);
+    return link === undefined ? undefined : { holding, link };
+  }
+
+  #provider(kind: string | undefined): Provider {
+    const { providers, defaultProvider } = this.#deps;
+    const provider = providers.get(kind ?? defaultProvider);
+    if (provider !== undefined) return provider;
+    throw new HoldfastError("invalid_argument", `there is no provider ${kind}`, {
+      hint: `this server has: ${[...providers.keys()].join(", ")}`,
+      started: "no",
+    });
+  }
+
+  async #explainAbsence(idOrName: string): Promise<never> {
+    const tombstone = await this.#deps.store.tombstone(idOrName);
+    if (tombstone === undefined) {
+      throw new HoldfastError("not_found", `there is no sandbox ${idOrName}`, {
+        hint: "list them with `holdfast ls` or GET /v1/sandboxes",
+        started: "no",
+      });
+    }
+    const at = new Date(tombstone.deletedAt).toISOString();
+    throw new HoldfastError("gone", `sandbox ${idOrName} was deleted at ${at}`, {
+      hint: "create a new one; its files are gone",
+      started: "no",
+    });
+  }
+}
+
+/** Refuses at creation what could only fail later. */
+function checkSupported(provider: Provider, spec: CreateSandbox): void {
+  const { capabilities, kind } = provider;
+  const network = spec.network ?? "full";
+  if (!capabilities.networks.includes(network)) {
+    throw new HoldfastError(
+      "unsupported",
+      `provider ${kind} cannot give network "${network}" on this machine`,
+      {
+        hint: `run \`holdfast doctor\` for what is missing, or ask for network: ${capabilities.networks.map((n) => `"${n}"`).join(" or ")}`,
+        started: "no",
+      },
+    );
+  }
+  if (spec.limits?.required && !capabilities.limits.enforced) {
+    throw new HoldfastError("unsupported", `limits cannot be enforced here: ${capabilities.limits.detail}`, {
+      hint: "leave out limits.required to run without them, or see `holdfast doctor`",
+      started: "no",
+    });
+  }
+}
+
+function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
+  const { labels: _labels, ...spec } = wanted;
+  const difference = differences(found.sandbox.spec, spec);
+  if (Object.keys(difference).length === 0) return found;
+  throw new HoldfastError("spec_conflict", `sandbox ${found.sandbox.name} exists with another spec`, {
+    hint: "ask for the spec that it has, choose another name, or delete it first",
+    details: { difference },
+    started: "no",
+  });
+}
+
+/** Before anything is woken: a sleeping sandbox would come back as the next generation. */
+function checkMemory(holding: Holding, { generation, accept }: Remembered): void {
+  if (generation === undefined) return;
+  const awake = holding.lease !== undefined && stateOf(holding) !== "stopping";
+  const present = awake ? holding.sandbox.generation : holding.sandbox.generation + 1;
+  const continuity = continuityOf(present, generation);
+  if (continuity === "same-process" || continuity === accept) return;
+  const { lastDeath, name } = holding.sandbox;
+  throw new HoldfastError("state_lost", `sandbox ${name} is no longer generation ${generation}`, {
+    details: { continuity, generation: holding.sandbox.generation, lastDeath },
+    hint:
+      continuity === "same-filesystem"
+        ? "its files are there, its processes are not: send If-Continuity: same-filesystem to go on with that"
+        : "nothing of it is left: begin again without If-Generation",
+    started: "no",
+  });
+}
+
+function refuseHopeless({ sandbox, lease }: Holding): void {
+  if (sandbox.desired === "deleted") throw deleting(sandbox);
+  if (lease === undefined && sandbox.launchFailures >= MAX_LAUNCH_FAILURES) throw launchFailed(sandbox);
+}
+
+/** The reconciler came to rest and it still does not run: say why, and when it is worth asking again. */
+function refuseStuck({ sandbox, lease }: Holding): void {
+  if (lease === undefined || lease.nextAttemptAt === null) return;
+  const stopping = lease.phase === "stop_due" || lease.phase === "stopping";
+  throw new HoldfastError(
+    stopping ? "cleanup_pending" : "unavailable",
+    stopping
+      ? `the last instance of sandbox ${sandbox.name} is still being stopped`
+      : `the keeper of sandbox ${sandbox.name} does not answer`,
+    {
+      details: { lastError: lease.lastError, nextAttemptAt: new Date(lease.nextAttemptAt).toISOString() },
+      hint: "it is tried again by itself: ask again after nextAttemptAt",
+      retryable: true,
+      started: "no",
+    },
+  );
+}
+
+function deleting(sandbox: SandboxRow): HoldfastError {
+  return new HoldfastError("deleting", `sandbox ${sandbox.name} is being deleted`, {
+    hint: "create a new one",
+    started: "no",
+  });
+}
+
+function launchFailed(sandbox: SandboxRow): HoldfastError {
+  return new HoldfastError(
+    "launch_failed",
+    `sandbox ${sandbox.name} could not be started: ${sandbox.failure}`,
+    {
+      hint:
+        sandbox.launchFailures >= MAX_LAUNCH_FAILURES
+          ? `it failed ${sandbox.launchFailures} times and is left alone: see \`holdfast doctor\`, then \`holdfast start ${sandbox.name}\``
+          : "see `holdfast doctor`; the next call tries again",
+      details: { launchFailures: sandbox.launchFailures },
+      retryable: sandbox.launchFailures < MAX_LAUNCH_FAILURES,
+      started: "no",
+    },
+  );
+}

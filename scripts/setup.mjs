@@ -1,0 +1,89 @@
+// Sets up everything that `npm start` and `npm test` need, and does nothing that is done already.
+// Plain JavaScript without dependencies: it runs before any package is installed.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const forTests = process.argv.includes("--tests");
+
+// The program that is needed, and the Debian package that has it.
+const packages = { bwrap: "bubblewrap", pasta: "passt" };
+// What only the tests look at the world with.
+const testPackages = {
+  ip: "iproute2",
+  busybox: "busybox-static",
+  vim: "vim-tiny",
+  less: "less",
+  tmux: "tmux",
+  strace: "strace",
+};
+
+installNpmPackages();
+installDebianPackages(forTests ? { ...packages, ...testPackages } : packages);
+buildKeeper();
+
+function installNpmPackages() {
+  const stampFile = join(root, "node_modules", ".holdfast-stamp");
+  const stamp = createHash("sha256")
+    .update(readFileSync(join(root, "package-lock.json")))
+    .digest("hex");
+  if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
+  say("Installing npm packages (once, about 15 s) …");
+  // Not `npm ci`: it insists on packages for every platform that a lock file names, also where a registry lacks them.
+  run("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error"]);
+  writeFileSync(stampFile, stamp);
+}
+
+/** @param {Record<string, string>} wanted */
+function installDebianPackages(wanted) {
+  const missing = Object.keys(wanted)
+    .filter((program) => !isInstalled(program))
+    .map((program) => wanted[program] ?? "");
+  if (missing.length === 0) return;
+  const install = ["apt-get", "install", "-y", "--no-install-recommends", ...missing];
+  if (process.getuid?.() !== 0 || !isInstalled("apt-get")) {
+    const command = isInstalled("apt-get")
+      ? `sudo ${install.join(" ")}`
+      : `your system's packages for: ${missing.join(" ")}`;
+    fail(
+      `These programs are needed and missing: ${missing.join(", ")}.`,
+      `install them and start again:\n\n  ${command}\n`,
+    );
+  }
+  say(`Installing Debian packages: ${missing.join(", ")} …`);
+  run("apt-get", ["update", "-qq"]);
+  run("env", ["DEBIAN_FRONTEND=noninteractive", ...install, "-qq"]);
+}
+
+function buildKeeper() {
+  run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", "build-keeper.ts")]);
+}
+
+/** @param {string} program */
+function isInstalled(program) {
+  return spawnSync("sh", ["-c", 'command -v "$1"', "sh", program]).status === 0;
+}
+
+/** @param {string} program @param {string[]} args */
+function run(program, args) {
+  const { status, error } = spawnSync(program, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+  if (status !== 0)
+    fail(
+      `\`${program} ${args.join(" ")}\` failed${error ? `: ${error.message}` : ""}.`,
+      "see its output above",
+    );
+}
+
+/** @param {string} text */
+function say(text) {
+  process.stdout.write(`${text}\n`);
+}
+
+/** @param {string} message @param {string} hint */
+function fail(message, hint) {
+  process.stderr.write(`error: ${message}\nhint: ${hint}\n`);
+  process.exit(1);
+}
