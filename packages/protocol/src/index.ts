@@ -2,10 +2,11 @@
 export { ErrorBody, Started } from "./error-body.ts";
 export * from "./errors.ts";
 export * from "./execution.ts";
-export * from "./ids.ts";
 export * from "./keeper-api.ts";
 export * from "./log-frames.ts";
 export * from "./names.ts";
 export * from "./sandbox.ts";
 export * from "./sse.ts";
+export * from "./terminal.ts";
+export * from "./terminal-socket.ts";
 export * from "./version.ts";

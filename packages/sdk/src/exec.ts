@@ -1,8 +1,8 @@
 import type { Command, CommandResult, CommandState, Continuity, Env, ExecRequest } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
-import { makeId } from "@holdfast/protocol/ids";
 import { cancellable } from "./cancellable.ts";
 import type { Answer } from "./client.ts";
+import { makeId } from "./ids.ts";
 import type { Scope } from "./scope.ts";
 import { conditionHeaders, toStdin } from "./scope.ts";
 

@@ -8,9 +8,9 @@ import type {
   SignalRequest,
 } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
-import { makeId } from "@holdfast/protocol/ids";
 import type { LogEvent } from "@holdfast/protocol/log-frames";
 import { cancellable } from "./cancellable.ts";
+import { makeId } from "./ids.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
 import { conditionHeaders, type Scope, toStdin, whileHeld } from "./scope.ts";
 import { type LogMatch, type WaitForLogOptions, waitForLog } from "./wait-for-log.ts";
