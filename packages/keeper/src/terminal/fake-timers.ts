@@ -1,0 +1,37 @@
+import type { Timers } from "./timers.ts";
+
+/** Time that stands still until a test moves it. */
+export class FakeTimers implements Timers {
+  #now = 0;
+  readonly #due = new Set<{ at: number; action: () => void }>();
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, action: () => void): () => void {
+    const entry = { at: this.#now + ms, action };
+    this.#due.add(entry);
+    return () => this.#due.delete(entry);
+  }
+
+  get pending(): number {
+    return this.#due.size;
+  }
+
+  /** Fires everything that falls due on the way, in order. */
+  advance(ms: number): void {
+    const until = this.#now + ms;
+    for (let next = this.#first(until); next !== undefined; next = this.#first(until)) {
+      this.#due.delete(next);
+      this.#now = Math.max(this.#now, next.at);
+      next.action();
+    }
+    this.#now = until;
+  }
+
+  #first(until: number): { at: number; action: () => void } | undefined {
+    const due = [...this.#due].filter(({ at }) => at <= until);
+    return due.sort((a, b) => a.at - b.at)[0];
+  }
+}

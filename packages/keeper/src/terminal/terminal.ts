@@ -1,0 +1,289 @@
+import {
+  type Command,
+  HoldfastError,
+  type TerminalConnectQuery,
+  type TerminalExit,
+  type Terminal as TerminalFacts,
+  type TerminalSize,
+} from "@holdfast/protocol";
+import type { ProcessRef } from "../engine/proc-table.ts";
+import { Modes } from "./modes.ts";
+import { Pty } from "./pty.ts";
+import { Ring } from "./ring.ts";
+import type { Timers } from "./timers.ts";
+import type { Seat, Turns } from "./turns.ts";
+import { Viewer, type ViewerSocket } from "./viewer.ts";
+
+/** What a viewer that comes back, or comes late, can still be shown. */
+const REPLAY_BYTES = 1024 * 1024;
+// A viewer this far behind makes the program wait. Half the ring: what the kernel still delivers does not overtake it.
+const FAR_BEHIND_BYTES = REPLAY_BYTES / 2;
+const NEAR_BYTES = REPLAY_BYTES / 8;
+// Input that the program does not read: past the first bound viewers are asked to wait, past the second one is cut.
+const INPUT_FULL_BYTES = 64 * 1024;
+const INPUT_LIMIT_BYTES = 4 * 1024 * 1024;
+// Two of these without an answer and a viewer is dropped: long enough for a bad line, short for a held program.
+const PULSE_MS = 5_000;
+
+export interface TerminalOptions {
+  readonly terminalId: string;
+  readonly ptyId: string;
+  readonly command: Command;
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly size: TerminalSize;
+  readonly graceSeconds: number | null;
+  readonly timers: Timers;
+  readonly turns: Turns;
+  /** Nobody who may write has been attached for the whole grace. */
+  onGraceOver(): void;
+  onExit(): void;
+}
+
+/** A PTY, the last of its output, and those who watch it. Lives on with nobody attached. */
+export class Terminal {
+  readonly #options: TerminalOptions;
+  readonly #pty: Pty;
+  readonly #ring = new Ring(REPLAY_BYTES);
+  readonly #modes = new Modes();
+  readonly #viewers = new Set<Viewer>();
+  readonly #seat: Seat;
+  readonly #startedAt: string;
+  readonly #ended = Promise.withResolvers<TerminalExit>();
+  #size: TerminalSize;
+  #graceSeconds: number | null;
+  #exit: TerminalExit | undefined;
+  #endCause: TerminalExit["cause"] = "program";
+  #inputFull = false;
+  #cancelGrace: (() => void) | undefined;
+  #cancelPulse: (() => void) | undefined;
+
+  /** Throws if the program cannot be started. */
+  constructor(options: TerminalOptions) {
+    this.#options = options;
+    this.#size = options.size;
+    this.#graceSeconds = options.graceSeconds;
+    this.#startedAt = new Date(options.timers.now()).toISOString();
+    this.#pty = new Pty({
+      ...options,
+      onOutput: (bytes) => this.#output(bytes),
+      onInputTaken: () => this.#inputTaken(),
+      onExit: (ending) => this.#programEnded(ending),
+    });
+    this.#seat = options.turns.join({
+      pause: () => this.#pty.hold("turn"),
+      resume: () => this.#pty.release("turn"),
+    });
+    this.#armGrace();
+  }
+
+  get leader(): ProcessRef {
+    return this.#pty.leader;
+  }
+
+  get ptyId(): string {
+    return this.#options.ptyId;
+  }
+
+  /** Resolves when the program has ended and its last output is in the replay buffer. */
+  get ended(): Promise<TerminalExit> {
+    return this.#ended.promise;
+  }
+
+  get exit(): TerminalExit | undefined {
+    return this.#exit;
+  }
+
+  facts(): TerminalFacts {
+    const { terminalId, ptyId, command, cwd } = this.#options;
+    return {
+      terminalId,
+      ptyId,
+      pid: this.#pty.leader.pid,
+      command,
+      cwd,
+      state: this.#exit === undefined ? "running" : "exited",
+      ...this.#size,
+      viewers: this.#viewers.size,
+      writers: this.#writers(),
+      graceSeconds: this.#graceSeconds,
+      startedAt: this.#startedAt,
+      firstOffset: this.#ring.start,
+      nextOffset: this.#ring.end,
+      ...(this.#exit !== undefined && { exit: this.#exit }),
+    };
+  }
+
+  resize(size: TerminalSize): void {
+    if (this.#exit !== undefined) throw ended("resize", this.#options.terminalId);
+    this.#size = size;
+    this.#pty.resize(size);
+    for (const viewer of this.#viewers) viewer.say({ type: "resize", ...size });
+  }
+
+  setGrace(graceSeconds: number | null): void {
+    this.#graceSeconds = graceSeconds;
+    this.#armGrace();
+  }
+
+  /** Adds a viewer, who first gets the replay. It stays until `detach`. */
+  attach(socket: ViewerSocket, query: TerminalConnectQuery): Viewer {
+    this.#checkSince(query);
+    const viewer = new Viewer({
+      socket,
+      ring: this.#ring,
+      modes: this.#modes,
+      from: query.since ?? 0,
+      window: query.window,
+      readonly: query.readonly ?? false,
+    });
+    this.#viewers.add(viewer);
+    this.#armGrace();
+    this.#armPulse();
+    this.#greet(viewer, query.since ?? 0);
+    return viewer;
+  }
+
+  detach(viewer: Viewer): void {
+    if (!this.#viewers.delete(viewer)) return;
+    this.#pace();
+    this.#armGrace();
+    if (this.#viewers.size === 0) this.#stopPulse();
+  }
+
+  ack(viewer: Viewer, offset: number): void {
+    viewer.ack(offset);
+    this.#pace();
+  }
+
+  /** The viewer's socket takes more. */
+  flowed(viewer: Viewer): void {
+    viewer.pump();
+    this.#pace();
+  }
+
+  input(viewer: Viewer, bytes: Uint8Array): void {
+    if (viewer.readonly) throw readOnly("type");
+    if (this.#pty.pendingInputBytes + bytes.length > INPUT_LIMIT_BYTES) throw inputUnread();
+    this.#pty.write(bytes);
+    if (this.#inputFull || this.#pty.pendingInputBytes < INPUT_FULL_BYTES) return;
+    this.#inputFull = true;
+    this.#tellWriters("full");
+  }
+
+  resizeBy(viewer: Viewer, size: TerminalSize): void {
+    if (viewer.readonly) throw readOnly("resize");
+    this.resize(size);
+  }
+
+  /** Whoever ends the program says first why, so that its exit tells. */
+  endBecause(cause: TerminalExit["cause"]): void {
+    if (this.#exit === undefined) this.#endCause = cause;
+  }
+
+  /** Gives up waiting for a program that was killed and whose end does not show. */
+  abandon(): void {
+    this.#pty.close();
+  }
+
+  #greet(viewer: Viewer, offset: number): void {
+    const { terminalId, ptyId } = this.#options;
+    viewer.say({ type: "ready", terminalId, ptyId, offset, ...this.#size, readonly: viewer.readonly });
+    const cut = offset < this.#ring.start;
+    if (this.#exit !== undefined) viewer.finish(this.#exit);
+    else this.flowed(viewer);
+    // The replay begins in the middle, so only the program itself can make the screen whole.
+    if (cut) this.#pty.askForRedraw();
+  }
+
+  #checkSince({ since, ptyId }: TerminalConnectQuery): void {
+    const sameOne = ptyId === undefined || ptyId === this.#options.ptyId;
+    if (sameOne && (since ?? 0) <= this.#ring.end) return;
+    throw new HoldfastError("state_lost", `terminal ${this.#options.terminalId} has a new program since`, {
+      details: { ptyId: this.#options.ptyId, nextOffset: this.#ring.end },
+      hint: "attach without `since` to see the new one from its beginning",
+    });
+  }
+
+  #output(bytes: Uint8Array): void {
+    this.#ring.append(bytes, (lost) => this.#modes.learn(lost));
+    for (const viewer of this.#viewers) viewer.pump();
+    this.#pace();
+    this.#seat.took(bytes.length);
+  }
+
+  /** The slowest of those who may write sets the program's pace; one who merely looks on never slows the work. */
+  #pace(): void {
+    let lag = 0;
+    for (const viewer of this.#viewers) if (!viewer.readonly) lag = Math.max(lag, viewer.lag);
+    if (lag > FAR_BEHIND_BYTES) this.#pty.hold("viewer");
+    else if (lag < NEAR_BYTES) this.#pty.release("viewer");
+  }
+
+  #inputTaken(): void {
+    if (!this.#inputFull) return;
+    this.#inputFull = false;
+    this.#tellWriters("open");
+  }
+
+  #tellWriters(state: "full" | "open"): void {
+    for (const viewer of this.#viewers) if (!viewer.readonly) viewer.say({ type: "input", state });
+  }
+
+  #programEnded(ending: { exitCode: number; signal: string | null }): void {
+    const at = new Date(this.#options.timers.now()).toISOString();
+    const exit = { ...ending, cause: this.#endCause, at };
+    this.#exit = exit;
+    this.#seat.leave();
+    this.#cancelGrace?.();
+    for (const viewer of this.#viewers) viewer.finish(exit);
+    this.#ended.resolve(exit);
+    this.#options.onExit();
+  }
+
+  #writers(): number {
+    return [...this.#viewers].filter((viewer) => !viewer.readonly).length;
+  }
+
+  #armGrace(): void {
+    this.#cancelGrace?.();
+    this.#cancelGrace = undefined;
+    if (this.#graceSeconds === null || this.#exit !== undefined || this.#writers() > 0) return;
+    this.#cancelGrace = this.#options.timers.after(this.#graceSeconds * 1000, () =>
+      this.#options.onGraceOver(),
+    );
+  }
+
+  #armPulse(): void {
+    this.#cancelPulse ??= this.#options.timers.after(PULSE_MS, () => {
+      this.#cancelPulse = undefined;
+      for (const viewer of this.#viewers) if (viewer.pulse() === "dead") this.detach(viewer);
+      if (this.#viewers.size > 0) this.#armPulse();
+    });
+  }
+
+  #stopPulse(): void {
+    this.#cancelPulse?.();
+    this.#cancelPulse = undefined;
+  }
+}
+
+function readOnly(verb: string): HoldfastError {
+  return new HoldfastError("forbidden", `cannot ${verb}: this viewer is attached read-only`, {
+    hint: "attach without readonly=true",
+  });
+}
+
+function inputUnread(): HoldfastError {
+  return new HoldfastError("limit_reached", "the program does not read what is typed", {
+    details: { limitBytes: INPUT_LIMIT_BYTES },
+    hint: "wait for the frame `input` with state `open` after one with state `full`, or write to a file instead",
+  });
+}
+
+function ended(verb: string, terminalId: string): HoldfastError {
+  return new HoldfastError("wrong_state", `cannot ${verb} terminal ${terminalId}: its program has ended`, {
+    hint: "create it again to get a new program under the same id",
+  });
+}

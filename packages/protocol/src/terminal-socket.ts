@@ -1,0 +1,71 @@
+import type { ErrorBody } from "./errors.ts";
+import type { TerminalExit } from "./terminal.ts";
+
+/**
+ * A terminal's WebSocket. Binary frames are bytes and nothing else: to the viewer what the program wrote, to the
+ * keeper what was typed. Text frames are the JSON below. There is no zod here, so that a page can have it for little.
+ */
+export type ToViewer =
+  /** First of all. The next binary byte has this offset in the PTY's output. */
+  | {
+      type: "ready";
+      terminalId: string;
+      ptyId: string;
+      offset: number;
+      cols: number;
+      rows: number;
+      readonly: boolean;
+    }
+  /** The size is now this, whoever asked for it. */
+  | { type: "resize"; cols: number; rows: number }
+  /**
+   * Bytes from `from` up to, not including, `to` are no longer there. `restore` is what a screen needs to be told
+   * before the rest: the modes that were set in the lost part (alternate screen, hidden cursor, mouse, …).
+   */
+  | { type: "truncated"; from: number; to: number; restore: string }
+  /** `full`: the program does not read what is typed; stop sending until `open`. */
+  | { type: "input"; state: "full" | "open" }
+  /** Last of all, after the last byte. */
+  | { type: "exit"; exit: TerminalExit }
+  | { type: "error"; error: ErrorBody["error"] };
+
+export type FromViewer =
+  | { type: "resize"; cols: number; rows: number }
+  /** Everything before `offset` was taken in. Only from a viewer that connected with a `window`. */
+  | { type: "ack"; offset: number };
+
+/** Why the keeper closed a viewer's socket, where it was not the viewer's wish. */
+export const terminalCloseCode = {
+  /** The program ended, and everything was sent: do not come back. */
+  exited: 4000,
+  /** An `error` frame told why: do not come back. */
+  refused: 4001,
+  /** The viewer took nothing, or answered nothing, for too long: come back with `since`. */
+  stalled: 4002,
+  /** The terminal was destroyed. */
+  destroyed: 4003,
+} as const;
+
+/** The subprotocol of a terminal's socket; the server's answer names it alone. */
+export const TERMINAL_SUBPROTOCOL = "holdfast.terminal.v1";
+const BEARER_PREFIX = "holdfast.bearer.";
+
+/**
+ * A page cannot set a header on a WebSocket, so the token travels as a second subprotocol: not in the URL, which ends
+ * up in logs and histories. In hexadecimal, because a subprotocol's name is a bare HTTP token.
+ */
+export function terminalSubprotocols(token: string | undefined): string[] {
+  if (token === undefined) return [TERMINAL_SUBPROTOCOL];
+  const bytes = new TextEncoder().encode(token);
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [TERMINAL_SUBPROTOCOL, BEARER_PREFIX + hex];
+}
+
+/** The way back, from the request's `Sec-WebSocket-Protocol` header; `undefined` if it carries no token. */
+export function tokenOfSubprotocols(header: string | null): string | undefined {
+  const offered = (header ?? "").split(",").map((name) => name.trim());
+  const hex = offered.find((name) => name.startsWith(BEARER_PREFIX))?.slice(BEARER_PREFIX.length);
+  if (hex === undefined || !/^([0-9a-f]{2})+$/.test(hex)) return undefined;
+  const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+  return new TextDecoder().decode(bytes);
+}
