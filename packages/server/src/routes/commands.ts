@@ -1,4 +1,4 @@
-import { CommandState, Continuity, ExecRequest, makeId } from "@holdfast/protocol";
+import { CommandState, Continuity, ExecRequest } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
@@ -47,9 +47,9 @@ export function commandRoutes({ sandboxes }: AppDeps): App {
   app.openapi(exec, async (c) => {
     c.env.mayBeSilent?.();
     const request = c.req.valid("json");
-    const commandId = request.commandId ?? c.req.header("idempotency-key") ?? makeId("cmd");
+    const commandId = request.commandId ?? c.req.header("idempotency-key");
     const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const body = JSON.stringify({ ...request, commandId });
+    const body = JSON.stringify({ ...request, ...(commandId !== undefined && { commandId }) });
     const state = await link.json({ method: "POST", path: "/exec", body }, CommandState);
     withGeneration(c, holding);
     return c.json({ ...state, ...generationOf(c, holding) }, 200);

@@ -1,4 +1,4 @@
-import { Process, ProcessList, ProcessRequest, SignalRequest } from "@holdfast/protocol";
+import { PortWait, Process, ProcessList, ProcessRequest, SignalRequest } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { z } from "zod";
@@ -85,7 +85,7 @@ const waitForPort = createRoute({
   path: `${at}/wait-for-port`,
   summary: "Answer when this process tree listens on the port",
   request: { params: byProcess, query: timeout.extend({ port: z.coerce.number().int().min(1).max(65535) }) },
-  responses: one,
+  responses: { 200: answer("whether it does", PortWait), ...refusals },
 });
 
 export function processRoutes({ sandboxes }: AppDeps): App {
@@ -106,13 +106,16 @@ export function processRoutes({ sandboxes }: AppDeps): App {
     return c.json(await link.json({ method: "GET", path: "/processes" }, ProcessList), 200);
   });
 
-  app.openapi(get, (c) => ask(c, { method: "GET" }));
-  app.openapi(kill, (c) => ask(c, { method: "POST", suffix: "/kill" }));
-  app.openapi(wait, (c) => ask(c, { method: "GET", suffix: "/wait" }));
-  app.openapi(waitForPort, (c) => ask(c, { method: "GET", suffix: "/wait-for-port" }));
-  app.openapi(signal, (c) =>
-    ask(c, { method: "POST", suffix: "/signal", body: JSON.stringify(c.req.valid("json")) }),
+  app.openapi(get, async (c) => c.json(await ask(c, { method: "GET" }, Process), 200));
+  app.openapi(kill, async (c) => c.json(await ask(c, { method: "POST", suffix: "/kill" }, Process), 200));
+  app.openapi(wait, async (c) => c.json(await ask(c, { method: "GET", suffix: "/wait" }, Process), 200));
+  app.openapi(waitForPort, async (c) =>
+    c.json(await ask(c, { method: "GET", suffix: "/wait-for-port" }, PortWait), 200),
   );
+  app.openapi(signal, async (c) => {
+    const body = JSON.stringify(c.req.valid("json"));
+    return c.json(await ask(c, { method: "POST", suffix: "/signal", body }, Process), 200);
+  });
 
   app.openapi(logs, async (c) =>
     passOn(c, await sandboxes.look(c.req.valid("param").id), `${pathOf(c.req.valid("param"))}/logs`),
@@ -122,19 +125,20 @@ export function processRoutes({ sandboxes }: AppDeps): App {
   app.openapi(closeStdin, async (c) => tell(c, "/stdin/close"));
 
   /** Asks the keeper about one process; the query goes along. */
-  async function ask(
+  async function ask<T>(
     c: Context<AppEnv>,
     { method, suffix = "", body }: { method: "GET" | "POST"; suffix?: string; body?: string },
-  ) {
+    shape: z.ZodType<T>,
+  ): Promise<T> {
     c.env.mayBeSilent?.();
     const { holding, link } = await sandboxes.look(c.req.param("id") ?? "");
     const path = pathOf({ processId: c.req.param("processId") ?? "" }) + suffix + new URL(c.req.url).search;
-    const process = await link.json(
-      { method, path, signal: c.req.raw.signal, ...(body && { body }) },
-      Process,
+    const reply = await link.json(
+      { method, path, signal: c.req.raw.signal, ...(body !== undefined && { body }) },
+      shape,
     );
     withGeneration(c, holding);
-    return c.json(process, 200);
+    return reply;
   }
 
   async function tell(c: Context<AppEnv>, suffix: string, body?: BodyInit) {

@@ -95,6 +95,7 @@ export class SqliteStore implements Store {
       const now = this.#holding(this.#one("SELECT * FROM sandbox WHERE id = ?", sandbox.id));
       if (now === undefined || now.sandbox.version !== sandbox.version || now.lease !== undefined)
         return undefined;
+      if (now.sandbox.desired === "deleted") return undefined;
       const generation = sandbox.generation + 1;
       const fence = sandbox.fence + 1;
       this.#update("sandbox", "id", sandbox.id, {

@@ -1,0 +1,37 @@
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { storeConformance } from "@holdfast/testkit";
+import { SqliteStore } from "./sqlite-store.ts";
+
+storeConformance("SQLite", async (now) => {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-store-"));
+  const store = new SqliteStore({ path: join(dir, "test.db"), newId: () => "installation", now });
+  return {
+    store,
+    dispose() {
+      store.close();
+      rmSync(dir, { recursive: true });
+    },
+  };
+});
+
+test("what was committed is there after the file is opened again; a newer schema is refused", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-store-"));
+  const path = join(dir, "test.db");
+  const open = (id: string) => new SqliteStore({ path, newId: () => id, now: () => 1 });
+  const first = open("first");
+  expect(await first.installationId()).toBe("first");
+  first.close();
+  const second = open("second");
+  expect(await second.installationId()).toBe("first");
+  second.close();
+
+  const raw = new Database(path);
+  raw.run("PRAGMA user_version = 999");
+  raw.close();
+  expect(() => open("third")).toThrow(/schema 999/);
+  rmSync(dir, { recursive: true });
+});

@@ -1,0 +1,2 @@
+export * from "./store-conformance.ts";
+export * from "./fake-provider.ts";

@@ -1,0 +1,78 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+/** Who may import whom, and nothing else. Imports point one way; nobody imports `server`. */
+const allowed: Record<string, readonly string[]> = {
+  protocol: [],
+  core: ["protocol"],
+  store: ["core", "protocol"],
+  providers: ["core", "protocol"],
+  keeper: ["protocol"],
+  "keeper-link": ["protocol"],
+  server: ["core", "keeper-link", "protocol", "providers", "store"],
+  sdk: ["protocol"],
+  cli: ["protocol", "sdk"],
+  testkit: ["core", "protocol"],
+};
+
+const reasons: Record<string, string> = {
+  protocol: "the wire contract stands on nothing",
+  core: "decisions have no I/O, so they may know only the contract",
+  keeper: "it runs inside the sandbox and knows nothing of the server",
+  sdk: "it is published, and runs in browsers",
+};
+
+/** Effects that `core` must get through its interfaces: time and chance are injected. */
+const effects =
+  /\b(Date\.now|new Date\(\)|Math\.random|setTimeout|setInterval|crypto\.|fetch\(|Bun\.|process\.)/;
+
+const packagesDir = resolve(import.meta.dir, "../packages");
+const files = [...new Bun.Glob("*/{src,fixtures}/**/*.{ts,tsx}").scanSync(packagesDir)];
+
+test("every import follows the map", () => {
+  expect(files.length).toBeGreaterThan(50);
+  const wrong = files.flatMap((file) => {
+    const from = packageOf(file);
+    const may = [from, ...(allowed[from] ?? []), ...(file.endsWith(".test.ts") ? ["testkit"] : [])];
+    return importedPackages(file)
+      .filter((to) => !may.includes(to))
+      .map((to) => `${file} imports ${to}: ${reasons[from] ?? `${from} may import ${may.join(", ")}`}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test("core has no effects of its own", () => {
+  const wrong = files
+    .filter((file) => file.startsWith("core/") && !file.endsWith(".test.ts"))
+    .filter((file) => effects.test(read(file)));
+  expect(wrong).toEqual([]);
+});
+
+test("the lock file names no host", () => {
+  expect(
+    readFileSync(resolve(packagesDir, "../package-lock.json"), "utf8").match(/\w+:\/\/[^"]*/g) ?? [],
+  ).toEqual([]);
+});
+
+function importedPackages(file: string): string[] {
+  const paths = [...read(file).matchAll(/(?:from|import|import\()\s*"([^"]+)"/g)].map(
+    (match) => match[1] ?? "",
+  );
+  return [...new Set(paths)].map((path) => toPackage(file, path)).filter((to) => to !== undefined);
+}
+
+function toPackage(file: string, path: string): string | undefined {
+  if (path === "holdfast" || path.startsWith("holdfast/")) return "sdk";
+  if (path.startsWith("@holdfast/")) return path.split("/")[1];
+  if (!path.startsWith(".")) return undefined;
+  return packageOf(relative(packagesDir, join(packagesDir, dirname(file), path)));
+}
+
+function packageOf(file: string): string {
+  return file.split("/")[0] ?? "";
+}
+
+function read(file: string): string {
+  return readFileSync(join(packagesDir, file), "utf8");
+}
