@@ -1,0 +1,85 @@
+import { lstatSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { generatedEtcFiles, hostEtcFiles } from "./etc-files.ts";
+import { INSTANCE_VARIABLE, inside, keeperArgv, SECCOMP_FD } from "./inside.ts";
+
+export interface SandboxView {
+  readonly name: string;
+  readonly hostname: string;
+  /** JSON of the instance's identity, for whoever finds the keeper on the host. */
+  readonly marker: string;
+  readonly bundle: string;
+  readonly disk: string;
+  readonly instance: string;
+  /** `inherited`: whoever starts bubblewrap has already made an own network namespace. */
+  readonly network: "none" | "inherited";
+  readonly memoryCgroup: string | undefined;
+}
+
+/** Shared memory of a browser or a database fits; a sandbox without a memory limit cannot fill the host's memory by it. */
+const SHARED_MEMORY_BYTES = 512 * 1024 * 1024;
+
+/** The whole command line of bubblewrap: what is separated, what is seen, and the keeper as the first process. */
+export function bwrapArgs(view: SandboxView): string[] {
+  return [
+    ...separation(view),
+    ...systemFiles(),
+    ...etcFiles(join(view.instance, "etc")),
+    ...devices(),
+    ...ownDirectories(view),
+    // All that is left is bubblewrap's own root directory, in memory.
+    ...["--remount-ro", "/", "--chdir", "/"],
+    "--",
+    ...keeperArgv(view.name),
+  ];
+}
+
+function separation(view: SandboxView): string[] {
+  return [
+    ...["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
+    ...(view.network === "none" ? ["--unshare-net"] : []),
+    ...["--disable-userns", "--cap-drop", "ALL", "--new-session", "--as-pid-1"],
+    ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", view.hostname],
+    ...["--seccomp", String(SECCOMP_FD)],
+    ...["--clearenv", "--setenv", INSTANCE_VARIABLE, view.marker],
+  ];
+}
+
+/** The host's programs, read-only, with /bin, /lib and so on as they are there: links, or directories. */
+function systemFiles(): string[] {
+  const args = ["--ro-bind", "/usr", "/usr"];
+  for (const dir of ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]) {
+    const found = lstatSync(dir, { throwIfNoEntry: false });
+    if (found?.isSymbolicLink()) args.push("--symlink", readlinkSync(dir), dir);
+    else if (found?.isDirectory()) args.push("--ro-bind", dir, dir);
+  }
+  return args;
+}
+
+function etcFiles(generated: string): string[] {
+  const args = hostEtcFiles.flatMap((file) => ["--ro-bind-try", `/etc/${file}`, `/etc/${file}`]);
+  for (const file of Object.keys(generatedEtcFiles({ hostname: "", nameserver: undefined }))) {
+    args.push("--ro-bind", join(generated, file), `/etc/${file}`);
+  }
+  return [...args, "--symlink", "/proc/self/mounts", "/etc/mtab"];
+}
+
+function devices(): string[] {
+  return [
+    ...["--proc", "/proc", "--dev", "/dev"],
+    ...["--perms", "1777", "--size", String(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"],
+    ...["--remount-ro", "/dev"],
+    ...["--dir", "/run", "--symlink", "/run", "/var/run"],
+  ];
+}
+
+function ownDirectories(view: SandboxView): string[] {
+  const { disk, instance, memoryCgroup } = view;
+  return [
+    ...["--bind", join(instance, "tmp/tmp"), "/tmp", "--bind", join(instance, "tmp/var"), "/var/tmp"],
+    ...["--bind", join(disk, "home"), inside.home, "--bind", join(disk, "workspace"), inside.workspace],
+    ...["--bind", join(disk, "state"), inside.state, "--bind", join(instance, "run"), inside.run],
+    ...["--ro-bind", view.bundle, inside.bin],
+    ...(memoryCgroup === undefined ? [] : ["--ro-bind", memoryCgroup, inside.memoryCgroup]),
+  ];
+}

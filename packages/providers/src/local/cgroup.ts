@@ -1,0 +1,192 @@
+import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { HoldfastError, type Limits, type LimitsReport } from "@holdfast/protocol";
+import { isCode } from "./atomic-file.ts";
+import type { CgroupHost } from "./cgroup-host.ts";
+import { readProcess } from "./processes.ts";
+import { programPath } from "./programs.ts";
+import { signalProcess } from "./signal-process.ts";
+
+/** How the limits of one instance are to be enforced. */
+export interface LimitsPlan {
+  readonly report: LimitsReport;
+  /** To be made, filled, joined by the launcher before anything else, and removed with the instance. */
+  readonly groups: readonly Group[];
+  /** A command that starts the rest within the limits, where groups cannot be made directly. */
+  readonly prefix: readonly string[];
+  /** Where the memory controller's counters are. */
+  readonly memoryDir: string | undefined;
+}
+
+interface Group {
+  readonly dir: string;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+/** A fork bomb must not take the host along, also where nobody thought of a limit. */
+const DEFAULT_PIDS = 4096;
+/** Threads of the keeper, bubblewrap and pasta, which count too: the user's number is for the user's own. */
+const OWN_PIDS = 64;
+const CPU_PERIOD_US = 100_000;
+
+/** Decides; changes nothing. Refuses where limits are required and cannot be had. */
+export function planLimits(name: string, limits: Limits | undefined, host: CgroupHost): LimitsPlan {
+  const wanted = { ...limits, pids: (limits?.pids ?? DEFAULT_PIDS) + OWN_PIDS };
+  const problem = problemWith(wanted, host);
+  if (problem !== undefined) return withoutLimits(limits, problem);
+  const detail = `${describe(limits)}, by ${host.detail}`;
+  const report = { state: "enforced", detail } as const;
+  switch (host.kind) {
+    case "v1":
+      return { report, prefix: [], ...groupsV1(name, wanted, host.parents) };
+    case "v2":
+      return { report, prefix: [], ...groupV2(name, wanted, host.parent) };
+    case "systemd":
+      return { report, groups: [], prefix: scopeCommand(name, wanted), memoryDir: undefined };
+    case "unavailable":
+      return withoutLimits(limits, host.detail);
+    default:
+      return host satisfies never;
+  }
+}
+
+/** May be called twice. */
+export async function makeGroups(groups: readonly Group[]): Promise<void> {
+  for (const { dir, settings } of groups) {
+    await mkdir(dir, { recursive: true });
+    for (const [file, value] of Object.entries(settings)) await writeSetting(join(dir, file), value);
+  }
+}
+
+/** Ends whatever is still in the groups and removes them. May be called twice. */
+export async function removeGroups(dirs: readonly string[], signal: AbortSignal): Promise<void> {
+  for (const dir of dirs) {
+    for (let pauseMs = 1; !(await removeGroup(dir)); pauseMs = Math.min(pauseMs * 2, 50)) {
+      await killMembers(dir);
+      await sleep(pauseMs, undefined, { signal });
+    }
+  }
+}
+
+/** `memory.memsw` and `memory.swap.max` exist only where the kernel accounts for swap; then they count. */
+async function writeSetting(path: string, value: string): Promise<void> {
+  try {
+    await writeFile(path, value, { flag: "r+" });
+  } catch (error) {
+    const optional = path.endsWith("memsw.limit_in_bytes") || path.endsWith("memory.swap.max");
+    if (!(optional && isCode(error, "ENOENT"))) throw error;
+  }
+}
+
+function problemWith(wanted: Limits, host: CgroupHost): string | undefined {
+  if (host.kind === "unavailable") return host.detail;
+  if (host.kind !== "v1") return undefined;
+  if (host.parents.pids === undefined) return "the pids controller cannot be used";
+  if (wanted.memoryMiB !== undefined && host.parents.memory === undefined) {
+    return "the memory controller cannot be used";
+  }
+  if (wanted.cpus !== undefined && host.parents.cpu === undefined) return "the cpu controller cannot be used";
+  return undefined;
+}
+
+function withoutLimits(limits: Limits | undefined, reason: string): LimitsPlan {
+  if (limits?.required) {
+    throw new HoldfastError("unsupported", `limits cannot be enforced on this machine: ${reason}`, {
+      hint: 'Leave out limits.required to run without them, or let "holdfast doctor" say what is missing.',
+      started: "no",
+    });
+  }
+  return { report: { state: "unavailable", detail: reason }, groups: [], prefix: [], memoryDir: undefined };
+}
+
+function describe(limits: Limits | undefined): string {
+  return [
+    `pids ${limits?.pids ?? `${DEFAULT_PIDS} (default)`}`,
+    ...(limits?.memoryMiB === undefined ? [] : [`memory ${limits.memoryMiB} MiB`]),
+    ...(limits?.cpus === undefined ? [] : [`cpus ${limits.cpus}`]),
+  ].join(", ");
+}
+
+type Parents = Extract<CgroupHost, { kind: "v1" }>["parents"];
+type Wanted = Limits & { pids: number };
+
+function groupsV1(name: string, wanted: Wanted, parents: Parents): Pick<LimitsPlan, "groups" | "memoryDir"> {
+  const settings: Record<keyof Parents, Record<string, string>> = {
+    pids: { "pids.max": String(wanted.pids) },
+    memory:
+      wanted.memoryMiB === undefined
+        ? {}
+        : {
+            "memory.limit_in_bytes": bytes(wanted.memoryMiB),
+            "memory.memsw.limit_in_bytes": bytes(wanted.memoryMiB),
+          },
+    cpu:
+      wanted.cpus === undefined
+        ? {}
+        : {
+            "cpu.cfs_period_us": String(CPU_PERIOD_US),
+            "cpu.cfs_quota_us": String(Math.ceil(wanted.cpus * CPU_PERIOD_US)),
+          },
+    systemd: {},
+  };
+  const groups = (Object.entries(parents) as [keyof Parents, string][]).map(([controller, parent]) => ({
+    dir: join(parent, name),
+    settings: settings[controller],
+  }));
+  return { groups, memoryDir: parents.memory && join(parents.memory, name) };
+}
+
+function groupV2(name: string, wanted: Wanted, parent: string): Pick<LimitsPlan, "groups" | "memoryDir"> {
+  const dir = join(parent, name);
+  const settings = {
+    "pids.max": String(wanted.pids),
+    ...(wanted.memoryMiB !== undefined && { "memory.max": bytes(wanted.memoryMiB), "memory.swap.max": "0" }),
+    ...(wanted.cpus !== undefined && {
+      "cpu.max": `${Math.ceil(wanted.cpus * CPU_PERIOD_US)} ${CPU_PERIOD_US}`,
+    }),
+  };
+  return { groups: [{ dir, settings }], memoryDir: dir };
+}
+
+function scopeCommand(name: string, wanted: Wanted): string[] {
+  return [
+    ...[programPath("systemd-run"), "--user", "--scope", "--quiet", "--collect", "--unit", name],
+    ...["-p", `TasksMax=${wanted.pids}`],
+    ...(wanted.memoryMiB === undefined
+      ? []
+      : ["-p", `MemoryMax=${wanted.memoryMiB}M`, "-p", "MemorySwapMax=0"]),
+    ...(wanted.cpus === undefined ? [] : ["-p", `CPUQuota=${Math.ceil(wanted.cpus * 100)}%`]),
+    "--",
+  ];
+}
+
+function bytes(mebibytes: number): string {
+  return String(mebibytes * 1024 * 1024);
+}
+
+/** Whether it is gone; a group with processes in it cannot be removed. */
+async function removeGroup(dir: string): Promise<boolean> {
+  try {
+    await rmdir(dir);
+    return true;
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return true;
+    if (isCode(error, "EBUSY", "ENOTEMPTY")) return false;
+    throw error;
+  }
+}
+
+async function killMembers(dir: string): Promise<void> {
+  let members: string;
+  try {
+    members = await readFile(join(dir, "cgroup.procs"), "utf8");
+  } catch (error) {
+    if (isCode(error, "ENOENT", "ENODEV")) return;
+    throw error;
+  }
+  for (const pid of members.split("\n").filter(Boolean)) {
+    const member = readProcess(Number(pid));
+    if (member !== undefined) signalProcess(member, "SIGKILL");
+  }
+}

@@ -1,0 +1,61 @@
+import { inside } from "./inside.ts";
+
+/**
+ * What a sandbox sees of the host's /etc: what programs need to run, and nothing that may hold a secret. Left out on
+ * purpose: shadow, ssh, gitconfig, npmrc, pip.conf (tokens), cron, systemd, sudoers, and private keys.
+ */
+export const hostEtcFiles: readonly string[] = [
+  "alternatives",
+  "bash.bashrc",
+  "bash_completion.d",
+  "ca-certificates",
+  "ca-certificates.conf",
+  "crypto-policies",
+  "debian_version",
+  "fonts",
+  "gai.conf",
+  "host.conf",
+  "inputrc",
+  "ld.so.cache",
+  "ld.so.conf",
+  "ld.so.conf.d",
+  "locale.alias",
+  "localtime",
+  "login.defs",
+  "magic",
+  "mime.types",
+  "networks",
+  "os-release",
+  "pki/ca-trust/extracted",
+  "pki/tls/certs",
+  "profile",
+  "profile.d",
+  "protocols",
+  "rpc",
+  "services",
+  "ssl/certs",
+  "ssl/openssl.cnf",
+  "terminfo",
+  "timezone",
+  "vim",
+];
+
+/** What is written for this sandbox alone. */
+export function generatedEtcFiles(facts: {
+  hostname: string;
+  nameserver: string | undefined;
+}): Record<string, string> {
+  const { hostname, nameserver } = facts;
+  const { user, uid, home } = inside;
+  return {
+    passwd: `root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n${user}:x:${uid}:${uid}::${home}:/bin/bash\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n`,
+    group: `root:x:0:\ntty:x:5:\n${user}:x:${uid}:\nnogroup:x:65534:\n`,
+    hosts: `127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 ${hostname}\n`,
+    hostname: `${hostname}\n`,
+    "resolv.conf": nameserver === undefined ? "" : `nameserver ${nameserver}\n`,
+    // The host's may name services whose sockets are not to be seen inside.
+    "nsswitch.conf":
+      "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n",
+    shells: "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n",
+  };
+}

@@ -1,0 +1,40 @@
+import { chmod, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+
+/**
+ * Where the local provider keeps things. Nothing of it can be seen inside a sandbox, except the directories that are
+ * bound into that one.
+ *
+ *     keepers/<hash>/           a keeper's binary with its loader and libraries, kept as long as an instance uses it
+ *     uids/<uid>                a claim on a host user id; its content is the sandbox that holds it
+ *     sandboxes/<sandbox>/      the disk: disk.json, workspace/, home/, state/
+ *     instances/<name>/         one instance: identity.json, keeper.json, run/, tmp/, etc/, launch.log
+ */
+export interface Layout {
+  readonly dataDir: string;
+  readonly keepers: string;
+  readonly uids: string;
+  readonly sandboxes: string;
+  readonly instances: string;
+}
+
+export function layoutOf(dataDir: string): Layout {
+  return {
+    dataDir,
+    keepers: join(dataDir, "keepers"),
+    uids: join(dataDir, "uids"),
+    sandboxes: join(dataDir, "sandboxes"),
+    instances: join(dataDir, "instances"),
+  };
+}
+
+/** May be called twice. Root's sandboxes run under other users: they may pass through, but not look around. */
+export async function makeLayout(layout: Layout): Promise<void> {
+  const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
+  await mkdir(layout.dataDir, { recursive: true, mode });
+  for (const dir of [layout.keepers, layout.uids, layout.sandboxes, layout.instances]) {
+    await mkdir(dir, { recursive: true, mode });
+  }
+  // The folder may be older than us and have been made for root alone.
+  if (process.getuid?.() === 0) await chmod(layout.dataDir, 0o711);
+}

@@ -1,0 +1,89 @@
+import { statSync } from "node:fs";
+import { constants } from "node:fs/promises";
+import { networkInterfaces } from "node:os";
+import { HoldfastError } from "@holdfast/protocol";
+import { isRoot } from "./host-user.ts";
+import { findProgram, programPath } from "./programs.ts";
+
+/**
+ * A sandbox always has a network namespace of its own: in the host's it would reach every service on the host's
+ * loopback, ours first. `none` leaves it empty. `full` lets pasta carry connections out of it: pasta makes the
+ * namespace, starts bubblewrap in it, and opens ordinary sockets on the host for what goes out.
+ */
+const TUN = "/dev/net/tun";
+
+/**
+ * pasta answers name queries to this address with the host's own resolver, also where that listens on the host's
+ * loopback only. Link-local: it is nobody's address on any network.
+ */
+const NAMESERVER = "169.254.1.1";
+
+export function nameserverOf(network: "none" | "full"): string | undefined {
+  return network === "full" ? NAMESERVER : undefined;
+}
+
+/** What keeps `full` from working here, or `undefined`. */
+export function fullNetworkProblem(): { detail: string; remedy: string } | undefined {
+  for (const [program, debian] of [
+    ["pasta", "passt"],
+    ["ip", "iproute2"],
+  ] as const) {
+    if (findProgram(program) === undefined) {
+      return { detail: `the program "${program}" is not installed`, remedy: `sudo apt install ${debian}` };
+    }
+  }
+  const tun = statSync(TUN, { throwIfNoEntry: false });
+  if (tun === undefined) return { detail: `${TUN} is not there`, remedy: "sudo modprobe tun" };
+  if (!isRoot() && !openToAll(tun.mode)) {
+    return { detail: `${TUN} may not be opened by a plain user`, remedy: `sudo chmod 0666 ${TUN}` };
+  }
+  return undefined;
+}
+
+export function assertFullNetwork(): void {
+  const problem = fullNetworkProblem();
+  if (problem === undefined) return;
+  throw new HoldfastError("unsupported", `network "full" is not available here: ${problem.detail}`, {
+    hint: `Run: ${problem.remedy}. Or create the sandbox with network: "none".`,
+    started: "no",
+  });
+}
+
+/**
+ * A device node that only root may open does not help the sandbox's user. Root makes one that it may, in a mount
+ * namespace of its own, so that nothing changes for the host.
+ */
+export function ownTunNode(name: string): string[] {
+  if (!isRoot() || openToAll(statSync(TUN).mode)) return [];
+  const script = `${programPath("mount")} -t tmpfs -o mode=0755 tmpfs /dev/net &&
+    ${programPath("mknod")} -m 0666 ${TUN} c 10 200 && exec "$@"`;
+  return [programPath("unshare"), "-m", "--propagation", "private", programPath("sh"), "-c", script, name];
+}
+
+/** Makes the namespace and starts what follows in it. No port is opened on the host, in either direction. */
+export function pastaCommand(): string[] {
+  return [
+    ...[programPath("pasta"), "--config-net", "--foreground", "--quiet"],
+    ...["--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none"],
+    // Without this the gateway's address would lead to the host's loopback.
+    ...["--no-map-gw", "--dns-forward", NAMESERVER, "--"],
+  ];
+}
+
+/**
+ * Commands for `ip -batch` that cut the sandbox off from every address of the host itself, of whatever interface:
+ * services that listen on all addresses are not meant for what runs inside. The one that pasta gives to the sandbox
+ * is its own there, so the route for it has no effect.
+ */
+export function blockedRoutes(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return addresses
+    .filter(({ internal, address }) => !internal && !address.startsWith("fe80:"))
+    .map(({ address, family }) => `route add unreachable ${address}/${family === "IPv6" ? 128 : 32}\n`)
+    .join("");
+}
+
+function openToAll(mode: number): boolean {
+  const needed = constants.S_IROTH | constants.S_IWOTH;
+  return (mode & needed) === needed;
+}

@@ -1,0 +1,40 @@
+import { lstat } from "node:fs/promises";
+import { HoldfastError } from "@holdfast/protocol";
+import { isCode } from "./atomic-file.ts";
+import { programPath } from "./programs.ts";
+
+/**
+ * Removes a tree that a hostile program has made: paths longer than the kernel takes in one piece, directories without
+ * any permission, links to anywhere. `rm` walks by file descriptors and never through a link, which Node's own `rm`
+ * does not do for such depths. May be called twice; nothing may be running in the tree.
+ */
+export async function removeTree(path: string): Promise<void> {
+  if (!(await exists(path))) return;
+  await run([programPath("rm"), "-rf", "--", path]);
+  if (!(await exists(path))) return;
+  // A plain user cannot enter a directory of mode 000, not even its own. `chmod -R` does not follow links.
+  await run([programPath("chmod"), "-R", "u+rwX", "--", path]);
+  const { stderr } = await run([programPath("rm"), "-rf", "--", path]);
+  if (!(await exists(path))) return;
+  throw new HoldfastError("internal", `cannot remove ${path}: ${stderr.trim().slice(-400)}`, {
+    hint: "Remove it by hand, as the user who owns it or as root, and try again.",
+    retryable: true,
+  });
+}
+
+async function run(argv: string[]): Promise<{ stderr: string }> {
+  const child = Bun.spawn(argv, { stdin: "ignore", stdout: "ignore", stderr: "pipe", env: { LC_ALL: "C" } });
+  const stderr = await new Response(child.stderr).text();
+  await child.exited;
+  return { stderr };
+}
+
+export async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,78 @@
+import type { InstanceRef, Observation } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { removeGroups } from "./cgroup.ts";
+import { type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
+import type { Layout } from "./layout.ts";
+import { findKeeper } from "./observe.ts";
+import { findByName, type HostProcess } from "./processes.ts";
+import { removeTree } from "./remove-tree.ts";
+import { signalProcess, waitUntilGone } from "./signal-process.ts";
+
+/** What the keeper has for ending its work and writing its records; then it is killed. */
+const GRACE_MS = 5_000;
+/** A killed process is gone within milliseconds, unless it hangs in the kernel (a dead network disk): then it is said. */
+const KILL_TIMEOUT_MS = 5_000;
+
+/** Ends an instance, proves it, and only then removes what belonged to it. May be called twice. */
+export async function stopInstance(
+  ref: InstanceRef,
+  options: { mode: "graceful" | "force"; layout: Layout; signal: AbortSignal },
+): Promise<Observation> {
+  const { layout, signal } = options;
+  const dir = instanceDir(layout, ref);
+  const identity = await readIdentity(dir);
+  if (identity !== undefined && !sameInstance(identity.ref, ref)) {
+    return {
+      state: "absent",
+      detail: `${nameOf(ref)} is the name of another instance, which was left alone`,
+    };
+  }
+  const keeper = await findKeeper(dir, nameOf(ref), identity);
+  if (keeper !== undefined && options.mode === "graceful") {
+    signalProcess(keeper, "SIGTERM");
+    await waitUntilGone([keeper], { timeoutMs: GRACE_MS, signal });
+  }
+  await killAll(nameOf(ref), keeper, signal);
+  await removeGroups(
+    identity?.cgroups ?? [],
+    AbortSignal.any([signal, AbortSignal.timeout(KILL_TIMEOUT_MS)]),
+  );
+  await removeTree(dir);
+  return { state: "absent", detail: evidence(nameOf(ref), keeper, identity) };
+}
+
+/**
+ * The keeper is the first process of its pid namespace: the kernel ends all others there before it is gone itself.
+ * Outside are pasta and bubblewrap, which end by themselves when it does, or a launcher on its way.
+ */
+async function killAll(name: string, keeper: HostProcess | undefined, signal: AbortSignal): Promise<void> {
+  if (keeper !== undefined) await kill([keeper], signal);
+  // Twice nothing: a process that was just being forked by one seen in the first look shows up in the second.
+  for (let clean = 0; clean < 2; ) {
+    const left = findByName(name);
+    clean = left.length === 0 ? clean + 1 : 0;
+    await kill(left, signal);
+  }
+}
+
+async function kill(targets: readonly HostProcess[], signal: AbortSignal): Promise<void> {
+  for (const target of targets) signalProcess(target, "SIGKILL");
+  if (await waitUntilGone(targets, { timeoutMs: KILL_TIMEOUT_MS, signal })) return;
+  const pids = targets.map(({ pid }) => pid);
+  throw new HoldfastError(
+    "unavailable",
+    `the processes ${pids.join(", ")} were killed but are not gone yet`,
+    {
+      hint: "They wait in the kernel, mostly for a disk or a network file system. It will be tried again.",
+      details: { pids },
+    },
+  );
+}
+
+function evidence(name: string, keeper: HostProcess | undefined, identity: Identity | undefined): string {
+  if (keeper !== undefined) {
+    return `keeper pid ${keeper.pid} (started ${keeper.startTime} ticks after boot) is gone, and so is every process named ${name}`;
+  }
+  const before = identity === undefined ? "it was not there" : "its keeper had already ended";
+  return `no process on this host is named ${name}; ${before}`;
+}
