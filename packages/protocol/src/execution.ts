@@ -121,6 +121,8 @@ export const Process = z.object({
   startedAt: z.string(),
   endedAt: z.string().optional(),
   log: LogRange,
+  /** The session from whose state it was started. */
+  sessionId: z.string().optional(),
 });
 export type Process = z.infer<typeof Process>;
 

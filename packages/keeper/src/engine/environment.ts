@@ -11,7 +11,7 @@ export function environmentOf(
   const merged: Env = Object.assign({}, boot.env, ...run.layers);
   const env: Record<string, string> = {};
   for (const [name, value] of Object.entries(merged)) if (value !== null) env[name] = value;
-  env["HOLDFAST_SANDBOX_ID"] = boot.sandboxId;
+  env.HOLDFAST_SANDBOX_ID = boot.sandboxId;
   env[MARKER] = run.id;
   return env;
 }

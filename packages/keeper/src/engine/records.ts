@@ -133,7 +133,7 @@ export class Records {
         for (const hash of entry.hashes) this.#rememberExpired(hash);
         return;
       default:
-        return entry satisfies never;
+        entry satisfies never;
     }
   }
 

@@ -5,6 +5,7 @@ import { LogWriter, type Stream } from "./log-writer.ts";
 import { boundedOutput, headFrames, type Output } from "./output.ts";
 import type { ProcessRef } from "./proc-table.ts";
 import type { FinishedRecord, RunEnd, RunRecord } from "./record.ts";
+import type { StdinWriter } from "./stdin.ts";
 
 /**
  * One command, process or session command while it runs. Whoever carries it out calls `write` with the bytes as they
@@ -20,6 +21,8 @@ export class Run {
   notes: Record<string, unknown> = {};
   /** The program's own process, once it is started. */
   leader: ProcessRef | undefined;
+  /** Where its stdin can be written to, if it was left open. */
+  stdin: StdinWriter | undefined;
   #settle: (finished: FinishedRun) => void = () => {};
   #cancel: (() => Promise<void>) | undefined;
   #cancelRequested = false;

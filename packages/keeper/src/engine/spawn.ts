@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, statSync, writeFileSync } from "node:
 import { constants as os } from "node:os";
 import { resolve } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
-import { spawnOwnChild } from "./children.ts";
+import { registerOwnChild } from "./children.ts";
 import { codeOf } from "./disk-errors.ts";
 import { makeNonBlocking, makePipe, type Pipe } from "./libc.ts";
 import { lookAt, type ProcessRef } from "./proc-table.ts";
@@ -39,7 +39,7 @@ export function spawn(request: SpawnRequest): Child {
   try {
     const [out, err] = [addPipe(pipes), addPipe(pipes)];
     const input = request.stdin === "open" ? addPipe(pipes) : undefined;
-    const child = spawnOwnChild({
+    const child = Bun.spawn({
       cmd: [...request.argv],
       cwd: request.cwd,
       env: request.env,
@@ -48,6 +48,7 @@ export function spawn(request: SpawnRequest): Child {
       stderr: err.writeFd,
       detached: true,
     });
+    registerOwnChild(child);
     for (const fd of [out.writeFd, err.writeFd, ...(input ? [input.readFd] : [])]) closeSync(fd);
     if (input !== undefined) makeNonBlocking(input.writeFd);
     preferForOom(child.pid);

@@ -24,7 +24,8 @@ import {
  * somebody known has held them, since the kernel gives such a number to nobody else before.
  */
 export interface TreeTarget {
-  readonly leader: ProcessRef;
+  /** Absent if it has already ended: then only the marker, and descent from what has it, are left to go by. */
+  readonly leader?: ProcessRef | undefined;
   /** The run's id, the value of the marker. */
   readonly marker: string;
 }
@@ -61,6 +62,13 @@ async function killWhatIsLeft(members: Members): Promise<void> {
     if (performance.now() > deadline) return;
     if (found > 0) await Bun.sleep(LOOK_EVERY_MS / 2);
   }
+}
+
+/** Who belongs to the tree now. */
+export function treeMembers(target: TreeTarget): ProcessRef[] {
+  const members = new Members(target);
+  members.look();
+  return members.alive();
 }
 
 class Members {
@@ -105,8 +113,8 @@ class Members {
 
   #belongs(entry: ProcessEntry, living: ReadonlyMap<number, ProcessEntry>): boolean {
     const { leader, marker } = this.#target;
-    if (entry.pid === leader.pid && entry.startTime === leader.startTime) return true;
-    if (entry.startTime < leader.startTime) return false;
+    if (entry.pid === leader?.pid && entry.startTime === leader.startTime) return true;
+    if (entry.startTime < (leader?.startTime ?? 0)) return false;
     if (this.#groups.has(entry.group) || this.#sessions.has(entry.session)) return true;
     const parent = living.get(entry.parent);
     if (parent !== undefined && this.#has(parent)) return true;
@@ -138,10 +146,9 @@ class Members {
  */
 function unattributed(target: TreeTarget): KillReport["unattributed"] {
   if (process.pid !== 1) return [];
+  const since = target.leader?.startTime ?? 0;
   return listProcesses()
-    .filter(
-      (entry) => entry.parent === 1 && !isOwnChild(entry.pid) && entry.startTime >= target.leader.startTime,
-    )
+    .filter((entry) => entry.parent === 1 && !isOwnChild(entry.pid) && entry.startTime >= since)
     .filter((entry) => !mentionsInEnvironment(entry.pid, `${MARKER}=`))
     .map((entry) => ({ pid: entry.pid, command: describe(entry) }));
 }

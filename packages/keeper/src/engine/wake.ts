@@ -2,21 +2,22 @@
 export class Wake {
   readonly #waiters = new Set<() => void>();
 
-  /** Resolves at the next `ring`, after `timeoutMs`, or when the signal aborts, whichever is first. */
-  wait(options: { timeoutMs?: number | undefined; signal?: AbortSignal | undefined } = {}): Promise<void> {
+  /** Resolves at the next `ring`, after `timeoutMs`, or when the signal aborts, whichever is first, and says which. */
+  wait(options: { timeoutMs: number; signal: AbortSignal }): Promise<"rung" | "late" | "aborted"> {
     const { timeoutMs, signal } = options;
     return new Promise((resolve) => {
-      if (signal?.aborted === true) return resolve();
-      let timer: Timer | undefined;
-      const done = () => {
-        this.#waiters.delete(done);
+      if (signal.aborted) return resolve("aborted");
+      const done = (because: "rung" | "late" | "aborted") => {
+        this.#waiters.delete(rung);
         clearTimeout(timer);
-        signal?.removeEventListener("abort", done);
-        resolve();
+        signal.removeEventListener("abort", aborted);
+        resolve(because);
       };
-      this.#waiters.add(done);
-      signal?.addEventListener("abort", done);
-      if (timeoutMs !== undefined) timer = setTimeout(done, timeoutMs);
+      const rung = () => done("rung");
+      const aborted = () => done("aborted");
+      const timer = setTimeout(() => done("late"), timeoutMs);
+      this.#waiters.add(rung);
+      signal.addEventListener("abort", aborted);
     });
   }
 

@@ -1,0 +1,87 @@
+import { type AdmitRequest, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+
+// A server that launched us and died is not coming back for us: another one launches its own instance.
+const ADMISSION_MS = 60_000;
+// Time counts as it really ran: a laptop's sleep or a paused container adds at most one step.
+const STEP_MS = 5_000;
+
+/** The gate and the fence: nothing runs before the server has admitted us, and nothing for a server that was replaced. */
+export class Admission {
+  readonly #boot: KeeperBoot;
+  #admitted = false;
+  #fence = 0;
+
+  constructor(boot: KeeperBoot) {
+    this.#boot = boot;
+  }
+
+  get admitted(): boolean {
+    return this.#admitted;
+  }
+
+  get fence(): number {
+    return this.#fence;
+  }
+
+  admit(request: AdmitRequest): void {
+    const { instanceId, generation } = this.#boot;
+    if (request.instanceId !== instanceId || request.generation !== generation) {
+      const message = `this is instance ${instanceId}, generation ${generation}, not ${request.instanceId}, generation ${request.generation}`;
+      throw new HoldfastError("wrong_state", message, { hint: "observe the instance again" });
+    }
+    this.#see(request.fence);
+    this.#admitted = true;
+  }
+
+  /** Reads a request's fence. Once admitted, every request has to carry one. */
+  checkFence(header: string | null): void {
+    if (header === null) {
+      if (!this.#admitted) return;
+      throw new HoldfastError("invalid_argument", "the request carries no fence", { started: "no" });
+    }
+    if (!/^\d{1,15}$/.test(header)) {
+      throw new HoldfastError("invalid_argument", `the fence is not a number: ${header.slice(0, 40)}`, {
+        started: "no",
+      });
+    }
+    this.#see(Number(header));
+  }
+
+  checkAdmitted(): void {
+    if (this.#admitted) return;
+    throw new HoldfastError("wrong_state", "the instance has not been admitted yet", {
+      hint: "the server admits it after it has re-read the lease; try again in a moment",
+      retryable: true,
+      started: "no",
+    });
+  }
+
+  /** Calls back if nobody admits us in time; the returned function stops the watch. */
+  watch(onMissed: () => void): () => void {
+    let waited = 0;
+    let last = performance.now();
+    const timer = setInterval(() => {
+      const now = performance.now();
+      waited += Math.min(now - last, STEP_MS);
+      last = now;
+      if (this.#admitted) clearInterval(timer);
+      else if (waited >= ADMISSION_MS) onMissed();
+    }, STEP_MS / 5);
+    return () => clearInterval(timer);
+  }
+
+  #see(fence: number): void {
+    if (fence < this.#fence) {
+      throw new HoldfastError(
+        "fence_stale",
+        `the fence ${fence} is older than ${this.#fence}, which was seen before`,
+        {
+          hint: "another server has taken over this instance",
+          started: "no",
+          details: { fence, seen: this.#fence },
+        },
+      );
+    }
+    this.#fence = fence;
+  }
+}

@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { isOwnChild } from "./children.ts";
+import { reap } from "./libc.ts";
+import { lookAt } from "./proc-table.ts";
+
+// Many children may end at once, and most are the runtime's own: one look for all of them.
+const GATHER_MS = 20;
+
+/**
+ * Waits for orphans, which the kernel gives to PID 1. The runtime waits only for what it started itself, so without
+ * this every orphan would stay a zombie and fill the pids limit. Woken by SIGCHLD; nothing is polled.
+ */
+export function startReaper(): { close(): void } {
+  let timer: Timer | undefined;
+  const look = () => {
+    timer = undefined;
+    for (const pid of childPids()) if (!isOwnChild(pid) && lookAt(pid)?.state === "Z") reap(pid);
+  };
+  const wake = () => {
+    timer ??= setTimeout(look, GATHER_MS);
+  };
+  process.on("SIGCHLD", wake);
+  wake(); // whatever ended before we listened
+  return {
+    close() {
+      clearTimeout(timer);
+      process.off("SIGCHLD", wake);
+    },
+  };
+}
+
+/** Children belong to the thread that they were given to. */
+function childPids(): number[] {
+  const pids: number[] = [];
+  for (const task of readdirSync("/proc/self/task")) {
+    const text = readFileSync(`/proc/self/task/${task}/children`, "utf8");
+    for (const word of text.split(" ")) if (word !== "") pids.push(Number(word));
+  }
+  return pids;
+}

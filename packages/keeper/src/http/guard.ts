@@ -1,0 +1,117 @@
+import { timingSafeEqual } from "node:crypto";
+import { FENCE_HEADER, HoldfastError } from "@holdfast/protocol";
+import type { z } from "zod";
+import type { Admission } from "../admission.ts";
+
+/** One request, checked; what a handler needs of it. */
+export interface Call {
+  readonly request: Request;
+  readonly server: KeeperServer;
+  /** A part of the path, such as `:id`. */
+  param(name: string): string;
+  /** The JSON body; throws `invalid_argument` with every issue. An absent body reads as `{}`. */
+  body<Schema extends z.ZodType>(schema: Schema): Promise<z.infer<Schema>>;
+  query<Schema extends z.ZodType>(schema: Schema): z.infer<Schema>;
+}
+
+export type KeeperServer = Bun.Server<SocketHandler>;
+
+/** What a handler passes as `data` to `server.upgrade`: its own ear at the socket. */
+export interface SocketHandler {
+  open?(socket: Bun.ServerWebSocket<SocketHandler>): void;
+  message(socket: Bun.ServerWebSocket<SocketHandler>, message: string | Buffer): void;
+  drain?(socket: Bun.ServerWebSocket<SocketHandler>): void;
+  pong?(socket: Bun.ServerWebSocket<SocketHandler>): void;
+  close?(socket: Bun.ServerWebSocket<SocketHandler>, code: number, reason: string): void;
+}
+
+/** `undefined` only after an upgrade. Throws HoldfastError for what cannot be done. */
+export type Handler = (call: Call) => Response | undefined | Promise<Response | undefined>;
+
+type Method = "GET" | "POST" | "PUT" | "DELETE" | "PATCH";
+
+/** What each surface exports: handlers by path and method. */
+export type Routes = Record<string, Partial<Record<Method, Handler>>>;
+
+type BunHandler = (request: Bun.BunRequest, server: KeeperServer) => Promise<Response | undefined>;
+
+// These answer before admission: they are how one is admitted, or turned away.
+const BEFORE_ADMISSION: ReadonlySet<string> = new Set(["/v1/keeper", "/v1/admit", "/v1/shutdown"]);
+
+/** Puts the checks that every request passes in front of every handler: secret, fence, admission; and errors behind. */
+export function guarded(routes: Routes, options: { secret: string; admission: Admission }) {
+  const { secret, admission } = options;
+  const guard =
+    (path: string, handler: Handler): BunHandler =>
+    async (request, server) => {
+      try {
+        checkSecret(request, secret);
+        admission.checkFence(request.headers.get(FENCE_HEADER));
+        if (!BEFORE_ADMISSION.has(path)) admission.checkAdmitted();
+        server.timeout(request, 0); // a silent follow or a long exec is never cut
+        return await handler(callOf(request, server));
+      } catch (error) {
+        return errorResponse(error);
+      }
+    };
+  const guardedMethods = (path: string, methods: Routes[string]) =>
+    Object.fromEntries(Object.entries(methods).map(([method, handler]) => [method, guard(path, handler)]));
+  return Object.fromEntries(
+    Object.entries(routes).map(([path, methods]) => [path, guardedMethods(path, methods)]),
+  );
+}
+
+export function errorResponse(error: unknown): Response {
+  const known = error instanceof HoldfastError ? error : unexpected(error);
+  return Response.json(known.toBody(), { status: known.status });
+}
+
+function unexpected(error: unknown): HoldfastError {
+  process.stderr.write(`unexpected error: ${error instanceof Error ? error.stack : String(error)}\n`);
+  const message = `the keeper failed: ${error instanceof Error ? error.message : String(error)}`;
+  return new HoldfastError("internal", message, { cause: error });
+}
+
+function checkSecret(request: Request, secret: string): void {
+  const given = Buffer.from(request.headers.get("Authorization") ?? "");
+  const wanted = Buffer.from(`Bearer ${secret}`);
+  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  throw new HoldfastError("unauthenticated", "the instance's secret is missing or wrong", {
+    hint: "only the server that launched this instance has it",
+    started: "no",
+  });
+}
+
+function callOf(request: Bun.BunRequest, server: KeeperServer): Call {
+  const params: Record<string, string> = request.params;
+  return {
+    request,
+    server,
+    param: (name) => params[name] ?? "",
+    body: async (schema) => parsed(schema, await jsonOf(request), "the request's body"),
+    query: (schema) => parsed(schema, Object.fromEntries(new URL(request.url).searchParams), "the query"),
+  };
+}
+
+async function jsonOf(request: Request): Promise<unknown> {
+  const text = await request.text();
+  try {
+    return text === "" ? {} : JSON.parse(text);
+  } catch (error) {
+    throw new HoldfastError("invalid_argument", "the request's body is not JSON", {
+      started: "no",
+      cause: error,
+    });
+  }
+}
+
+function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string): z.infer<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issues = result.error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
+  const told = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+  throw new HoldfastError("invalid_argument", `${what} is not valid: ${told}`, {
+    started: "no",
+    details: { issues },
+  });
+}

@@ -1,0 +1,1 @@
+export { type Keeper, startKeeper } from "./keeper.ts";

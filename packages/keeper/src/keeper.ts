@@ -1,0 +1,85 @@
+import { rmSync } from "node:fs";
+import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import { Admission } from "./admission.ts";
+import { Engine } from "./engine/engine.ts";
+import { startReaper } from "./engine/reaper.ts";
+import { execRoutes } from "./exec/exec-routes.ts";
+import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
+import { keeperRoutes } from "./keeper-routes.ts";
+import { processRoutes } from "./process/process-routes.ts";
+import { endEverything } from "./shutdown.ts";
+
+// Stdin given with a command is the largest thing that is sent in one body: 64 MiB as base64 text, with room.
+const MAX_BODY_BYTES = 128 * 1024 * 1024;
+const SHUTDOWN_GRACE_MS = 2_000;
+
+export interface Keeper {
+  /** Resolves when everything was ended and recorded. */
+  readonly over: Promise<void>;
+  /** Ends all work, then `over`. May be called twice. */
+  shutdown(options?: { graceMs?: number | undefined }): void;
+}
+
+/** Listens on the boot's socket and keeps whatever it is told to run, until it is told to shut down. */
+export function startKeeper(boot: KeeperBoot): Keeper {
+  const engine = new Engine(boot);
+  const admission = new Admission(boot);
+  const reaper = startReaper();
+  const { promise: over, resolve: finish } = Promise.withResolvers<void>();
+  let ending = false;
+  const shutdown: Keeper["shutdown"] = ({ graceMs = SHUTDOWN_GRACE_MS } = {}) => {
+    if (ending) return;
+    ending = true;
+    stopWatching();
+    void endEverything(engine, { graceMs }).finally(async () => {
+      await server.stop();
+      reaper.close();
+      engine.close();
+      rmSync(boot.socketPath, { force: true });
+      finish();
+    });
+  };
+  const stopWatching = admission.watch(() => shutdown());
+  const routes = {
+    ...keeperRoutes({ engine, admission, startedAt: engine.now, shutdown }),
+    ...execRoutes(engine),
+    ...processRoutes(engine),
+  };
+  const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission }));
+  return { over, shutdown };
+}
+
+type BunRoutes = ReturnType<typeof guarded>;
+
+function listen(socketPath: string, routes: BunRoutes) {
+  rmSync(socketPath, { force: true }); // of an earlier keeper: this one has the instance now
+  const umask = process.umask(0o177); // 0600 from the moment the socket exists
+  const server = Bun.serve<SocketHandler>({
+    unix: socketPath,
+    routes,
+    development: false, // its error page shows source
+    maxRequestBodySize: MAX_BODY_BYTES,
+    fetch: (request) => errorResponse(noRoute(request)),
+    error: errorResponse,
+    websocket: {
+      // A terminal's frames are small; backpressure is what its handler goes by.
+      maxPayloadLength: 1024 * 1024,
+      idleTimeout: 0,
+      sendPings: false, // a handler that wants to know whether its viewer lives asks itself
+      open: (socket) => socket.data.open?.(socket),
+      message: (socket, message) => socket.data.message(socket, message),
+      drain: (socket) => socket.data.drain?.(socket),
+      pong: (socket) => socket.data.pong?.(socket),
+      close: (socket, code, reason) => socket.data.close?.(socket, code, reason),
+    },
+  });
+  process.umask(umask);
+  return server;
+}
+
+function noRoute(request: Request): HoldfastError {
+  const { pathname } = new URL(request.url);
+  return new HoldfastError("not_found", `the keeper has no ${request.method} ${pathname}`, {
+    hint: "the server and the keeper may be of different versions",
+  });
+}

@@ -1,0 +1,41 @@
+import { closeSync, fstatSync, readFileSync } from "node:fs";
+import { KeeperBoot } from "@holdfast/protocol";
+import { becomeUndumpable } from "./engine/libc.ts";
+import { startKeeper } from "./keeper.ts";
+
+/**
+ * `keeper --boot-fd N NAME`: reads its boot message from descriptor N, so that the secret is in no argument and no
+ * environment. NAME is the instance's, for whoever looks at the host's list of processes.
+ */
+async function main(argv: readonly string[]): Promise<void> {
+  const boot = readBoot(argv);
+  becomeUndumpable();
+  process.chdir("/");
+  const keeper = startKeeper(boot);
+  process.on("SIGTERM", () => keeper.shutdown());
+  process.on("SIGINT", () => keeper.shutdown());
+  // Nobody may end us by hanging up: the terminal or service that started the server is not our master.
+  process.on("SIGHUP", () => {});
+  await keeper.over;
+  process.exit(0);
+}
+
+function readBoot(argv: readonly string[]): KeeperBoot {
+  const fd = Number(argv[argv.indexOf("--boot-fd") + 1]);
+  if (!argv.includes("--boot-fd") || !Number.isInteger(fd)) {
+    throw new Error("usage: keeper --boot-fd N NAME");
+  }
+  fstatSync(fd); // says plainly that the descriptor is not open
+  try {
+    return KeeperBoot.parse(JSON.parse(readFileSync(fd, "utf8")));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+try {
+  await main(process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`holdfast keeper: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}
