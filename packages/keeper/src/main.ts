@@ -33,9 +33,7 @@ function readBoot(argv: readonly string[]): KeeperBoot {
   }
 }
 
-try {
-  await main(process.argv.slice(2));
-} catch (error) {
+main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`holdfast keeper: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
-}
+});

@@ -40,7 +40,7 @@ function finishedLog(engine: Engine, record: FinishedRecord): LogToRead {
 /** Follows the run over its end: the reader may still be far behind then. */
 function runningLog(engine: Engine, run: Run): LogToRead {
   let ended: LogEvent | undefined;
-  run.finished.then(({ record }) => {
+  void run.finished.then(({ record }) => {
     ended = endEvent(record);
     run.log.changed.ring();
   });

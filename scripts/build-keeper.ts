@@ -1,0 +1,151 @@
+/**
+ * Builds the keeper as a bundle that starts in any root file system: glibc, musl, or empty. The program is compiled
+ * into one file, and the dynamic loader and libraries that it was made for lie beside it:
+ *
+ *   build/keeper/<hash>/ld.so --library-path <dir>/lib <dir>/keeper --boot-fd N NAME
+ *
+ * The hash is of everything that goes in, so an existing bundle is never built again and never changed: instances that
+ * still run from an older one keep it. `build/keeper/current` names the latest. Prints the bundle's path.
+ */
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, join, relative } from "node:path";
+
+const root = join(import.meta.dir, "..");
+const outDir = join(root, "build", "keeper");
+// Hostile files may lie in the working directory: the compiled keeper reads no .env and no bunfig.toml.
+const flags = [
+  "--compile",
+  "--bytecode",
+  "--minify",
+  "--no-compile-autoload-dotenv",
+  "--no-compile-autoload-bunfig",
+];
+
+const loader = interpreterOf(process.execPath);
+const libraries = librariesOf(process.execPath);
+const hash = hashOfInputs();
+const bundle = join(outDir, hash);
+if (!existsSync(bundle)) build();
+writeAtomically(join(outDir, "current"), `${hash}\n`);
+process.stdout.write(`${bundle}\n`);
+
+function build(): void {
+  const started = performance.now();
+  progress(`building the keeper ${hash}`);
+  const temporary = join(outDir, `.${hash}.${process.pid}`);
+  mkdirSync(join(temporary, "lib"), { recursive: true });
+  try {
+    compile(join(temporary, "keeper"));
+    progress(`adding ${basename(loader)} and ${libraries.length} libraries`);
+    add(loader, join(temporary, "ld.so"));
+    for (const library of libraries) add(library, join(temporary, "lib", basename(library)));
+    for (const dir of [temporary, join(temporary, "lib")]) chmodSync(dir, 0o755);
+    moveInto(temporary, bundle);
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+  progress(`built in ${Math.round(performance.now() - started)} ms`);
+}
+
+function compile(outfile: string): void {
+  const entry = join(root, "packages/keeper/src/main.ts");
+  const { exitCode, stderr } = Bun.spawnSync(
+    [process.execPath, "build", ...flags, entry, "--outfile", outfile],
+    { cwd: root, stdout: "ignore", stderr: "pipe" },
+  );
+  if (exitCode !== 0) throw new Error(`bun build failed:\n${stderr.toString()}`);
+  chmodSync(outfile, 0o755);
+}
+
+function add(from: string, to: string): void {
+  copyFileSync(from, to);
+  chmodSync(to, 0o755);
+}
+
+/** Another build of the same hash may have been faster: its result is as good as ours. */
+function moveInto(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (!existsSync(to)) throw error;
+  }
+}
+
+function writeAtomically(path: string, text: string): void {
+  if (existsSync(path) && readFileSync(path, "utf8") === text) return;
+  const temporary = `${path}.${process.pid}`;
+  writeFileSync(temporary, text);
+  renameSync(temporary, path);
+}
+
+function hashOfInputs(): string {
+  const hasher = new Bun.CryptoHasher("sha256");
+  hasher.update(JSON.stringify([Bun.version, Bun.revision, process.arch, flags]));
+  for (const file of [...sourceFiles(), join(root, "package-lock.json"), loader, ...libraries]) {
+    const bytes = readFileSync(file);
+    hasher
+      .update(`\0${file.startsWith(root) ? relative(root, file) : basename(file)}\0${bytes.length}\0`)
+      .update(bytes);
+  }
+  return hasher.digest("hex").slice(0, 16);
+}
+
+function sourceFiles(): string[] {
+  return ["packages/keeper/src", "packages/protocol/src"].flatMap((dir) =>
+    readdirSync(join(root, dir), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.name.includes(".test."))
+      .map((entry) => join(entry.parentPath, entry.name))
+      .sort(),
+  );
+}
+
+/** The dynamic loader that a program asks for: the segment PT_INTERP of a 64 bit little endian ELF file. */
+function interpreterOf(program: string): string {
+  const head = readHead(program);
+  const [table, entrySize, entries] = [
+    Number(head.readBigUInt64LE(32)),
+    head.readUInt16LE(54),
+    head.readUInt16LE(56),
+  ];
+  for (let at = table; at < table + entries * entrySize; at += entrySize) {
+    if (head.readUInt32LE(at) !== 3) continue;
+    const offset = Number(head.readBigUInt64LE(at + 8));
+    const size = Number(head.readBigUInt64LE(at + 32));
+    return head.toString("utf8", offset, offset + size - 1);
+  }
+  throw new Error(
+    `${program} names no dynamic loader: this bun is statically linked, which is not supported`,
+  );
+}
+
+function readHead(program: string): Buffer {
+  const head = Buffer.alloc(64 * 1024);
+  const fd = openSync(program, "r");
+  readSync(fd, head, 0, head.length, 0);
+  closeSync(fd);
+  return head;
+}
+
+/** Where the loader finds each library, by its own account. */
+function librariesOf(program: string): string[] {
+  const { stdout, exitCode } = Bun.spawnSync([loader, "--list", program]);
+  if (exitCode !== 0) throw new Error(`${loader} cannot list the libraries of ${program}`);
+  return [...stdout.toString().matchAll(/=> (\/\S+)/g)].map((match) => match[1] ?? "").sort();
+}
+
+function progress(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
