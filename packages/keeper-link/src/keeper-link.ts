@@ -67,6 +67,15 @@ export class KeeperLink {
     throw HoldfastError.fromBody(parseOr(text)) ?? garbled(`status ${reply.status}: ${text.slice(0, 200)}`);
   }
 
+  /** A WebSocket to the keeper. What it refuses shows as the socket's close. */
+  webSocket(path: string, protocols: string[]): WebSocket {
+    const { socketPath, secret, fence } = this.#options;
+    const headers = { Authorization: `Bearer ${secret}`, [FENCE_HEADER]: String(fence) };
+    // Bun takes headers and a unix socket; the web's own types know neither.
+    const options = { headers, protocols } as unknown as string[];
+    return new WebSocket(`ws+unix://${socketPath}:/v1${path}`, options);
+  }
+
   async #fetch({ method, path, body, headers, signal }: KeeperCall): Promise<Response> {
     const { socketPath, secret, fence } = this.#options;
     try {

@@ -10,7 +10,9 @@ import { commandRoutes } from "./routes/commands.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { sandboxRoutes } from "./routes/sandboxes.ts";
+import { terminalRoutes } from "./routes/terminals.ts";
 import type { Sandboxes } from "./sandboxes.ts";
+import type { TerminalRelay } from "./terminal-relay.ts";
 
 /** The largest JSON body. Bytes of any size go over the routes that stream. */
 const MAX_BODY_BYTES = 16 * 1024 * 1024;
@@ -32,6 +34,8 @@ export interface AppEnv {
     readonly trusted?: boolean;
     /** Tells the listener that this request may be silent for a long time. */
     readonly mayBeSilent?: () => void;
+    /** Turns the request into a WebSocket that the relay serves; `undefined` if it did not ask for one. */
+    readonly upgrade?: (relay: TerminalRelay) => Response | undefined;
   };
   Variables: { requestId: string; log: Log };
 }
@@ -70,6 +74,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", sandboxRoutes(deps));
   app.route("/v1", commandRoutes(deps));
   app.route("/v1", processRoutes(deps));
+  app.route("/v1", terminalRoutes(deps));
   return app;
 }
 

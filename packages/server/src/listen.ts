@@ -1,7 +1,8 @@
 import { chmodSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError, TERMINAL_SUBPROTOCOL } from "@holdfast/protocol";
 import type { App } from "./app.ts";
+import type { TerminalRelay } from "./terminal-relay.ts";
 
 /** A connection that says nothing for this long is closed, unless its request is known to be a long one. */
 const IDLE_SECONDS = 30;
@@ -58,8 +59,36 @@ function handling(app: App, { trusted }: { trusted: boolean }) {
   return {
     development: false,
     maxRequestBodySize: MAX_BODY_BYTES,
-    fetch(request: Request, server: Bun.Server<undefined>) {
-      return app.fetch(request, { trusted, mayBeSilent: () => server.timeout(request, 0) });
+    websocket: relaying,
+    fetch(request: Request, server: Bun.Server<TerminalRelay>) {
+      return app.fetch(request, {
+        trusted,
+        mayBeSilent: () => server.timeout(request, 0),
+        upgrade: (relay) => upgrade({ request, server, relay }),
+      });
     },
   };
+}
+
+const relaying: Bun.WebSocketHandler<TerminalRelay> = {
+  // A viewer that does not answer pings for this long is gone; its terminal is not.
+  idleTimeout: 60,
+  sendPings: true,
+  open: (socket) => socket.data.opened(socket),
+  message: (socket, message) => socket.data.fromViewer(message),
+  drain: (socket) => socket.data.drained(),
+  close: (socket) => socket.data.closed(),
+};
+
+function upgrade(call: {
+  request: Request;
+  server: Bun.Server<TerminalRelay>;
+  relay: TerminalRelay;
+}): Response | undefined {
+  const { request, server, relay } = call;
+  // A client that offers subprotocols and gets none back gives up.
+  const offers = request.headers.has("sec-websocket-protocol");
+  const headers = offers ? { "Sec-WebSocket-Protocol": TERMINAL_SUBPROTOCOL } : {};
+  // Bun has answered by itself; hono wants to see a response all the same.
+  return server.upgrade(request, { data: relay, headers }) ? new Response(null) : undefined;
 }

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError, tokenOfSubprotocols } from "@holdfast/protocol";
 import type { MiddlewareHandler } from "hono";
 import type { AppEnv } from "../app.ts";
 
@@ -9,13 +9,18 @@ import type { AppEnv } from "../app.ts";
  */
 export function bearerAuth(token: () => string): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    if (c.env.trusted !== true && !matches(c.req.header("authorization"), token())) throw unauthenticated();
+    if (c.env.trusted !== true && !matches(given(c.req.raw.headers), token())) throw unauthenticated();
     await next();
   };
 }
 
-function matches(header: string | undefined, token: string): boolean {
-  const given = header?.match(/^Bearer (.+)$/i)?.[1] ?? "";
+/** A page cannot set a header on a WebSocket: there the token is among the subprotocols. */
+function given(headers: Headers): string {
+  const bearer = headers.get("authorization")?.match(/^Bearer (.+)$/i)?.[1];
+  return bearer ?? tokenOfSubprotocols(headers.get("sec-websocket-protocol")) ?? "";
+}
+
+function matches(given: string, token: string): boolean {
   return timingSafeEqual(sha256(given), sha256(token));
 }
 

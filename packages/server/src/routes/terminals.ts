@@ -1,0 +1,123 @@
+import {
+  HoldfastError,
+  Terminal,
+  TerminalConnectQuery,
+  TerminalCreated,
+  TerminalList,
+  TerminalRequest,
+  TerminalSize,
+} from "@holdfast/protocol";
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import { type App, type AppDeps, newApp } from "../app.ts";
+import { continuityHeaders, rememberedBy, withGeneration } from "../http/describe.ts";
+import { TerminalRelay } from "../terminal-relay.ts";
+import { answer, byId, jsonBody, refusals } from "./shared.ts";
+
+const byTerminal = byId.extend({ terminalId: z.string() });
+const one = { 200: answer("the terminal", Terminal), ...refusals };
+const at = "/sandboxes/{id}/terminals/{terminalId}";
+
+const create = createRoute({
+  method: "post",
+  path: "/sandboxes/{id}/terminals",
+  summary: "Get or create a terminal; wakes the sandbox",
+  request: { params: byId, headers: continuityHeaders, ...jsonBody(TerminalRequest) },
+  responses: {
+    200: answer("it was there", TerminalCreated),
+    201: answer("it was created", TerminalCreated),
+    ...refusals,
+  },
+});
+
+const list = createRoute({
+  method: "get",
+  path: "/sandboxes/{id}/terminals",
+  summary: "Terminals, running and ended",
+  request: { params: byId },
+  responses: { 200: answer("all of them", TerminalList), ...refusals },
+});
+
+const get = createRoute({ method: "get", path: at, request: { params: byTerminal }, responses: one });
+
+const destroy = createRoute({
+  method: "delete",
+  path: at,
+  summary: "End its program and everything it started",
+  request: { params: byTerminal },
+  responses: one,
+});
+
+const resize = createRoute({
+  method: "post",
+  path: `${at}/resize`,
+  request: { params: byTerminal, ...jsonBody(TerminalSize) },
+  responses: one,
+});
+
+const connect = createRoute({
+  method: "get",
+  path: `${at}/connect`,
+  summary: "Bytes, by WebSocket; docs/terminals.md has the frames",
+  request: { params: byTerminal, query: TerminalConnectQuery },
+  responses: { 101: { description: "connected" }, ...refusals },
+});
+
+export function terminalRoutes({ sandboxes }: AppDeps): App {
+  const app = newApp();
+
+  app.openapi(create, async (c) => {
+    c.env.mayBeSilent?.();
+    const body = JSON.stringify(c.req.valid("json"));
+    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const made = await link.json({ method: "POST", path: "/terminals", body }, TerminalCreated);
+    withGeneration(c, holding);
+    return c.json(made, made.created ? 201 : 200);
+  });
+
+  app.openapi(list, async (c) => {
+    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
+    withGeneration(c, holding);
+    return c.json(await link.json({ method: "GET", path: "/terminals" }, TerminalList), 200);
+  });
+
+  app.openapi(get, async (c) => {
+    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
+    withGeneration(c, holding);
+    return c.json(await link.json({ method: "GET", path: pathOf(c.req.valid("param")) }, Terminal), 200);
+  });
+
+  app.openapi(destroy, async (c) => {
+    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
+    withGeneration(c, holding);
+    return c.json(await link.json({ method: "DELETE", path: pathOf(c.req.valid("param")) }, Terminal), 200);
+  });
+
+  app.openapi(resize, async (c) => {
+    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
+    const path = `${pathOf(c.req.valid("param"))}/resize`;
+    withGeneration(c, holding);
+    const body = JSON.stringify(c.req.valid("json"));
+    return c.json(await link.json({ method: "POST", path, body }, Terminal), 200);
+  });
+
+  app.openapi(connect, async (c) => {
+    const { id, terminalId } = c.req.valid("param");
+    const { link } = await sandboxes.look(id);
+    // An unknown terminal is refused in plain HTTP, where a client can read why.
+    await link.json({ method: "GET", path: pathOf({ terminalId }) }, Terminal);
+    const relay = new TerminalRelay(link, { terminalId, query: new URL(c.req.url).searchParams });
+    const upgraded = c.env.upgrade?.(relay);
+    if (upgraded !== undefined) return upgraded;
+    throw new HoldfastError("invalid_argument", "a terminal is connected to by WebSocket", {
+      hint: "open this address as a WebSocket, or use the SDK's `sandbox.terminal()`",
+      started: "no",
+    });
+  });
+
+  return app;
+}
+
+function pathOf({ terminalId }: { terminalId: string }): string {
+  return `/terminals/${encodeURIComponent(terminalId)}`;
+}

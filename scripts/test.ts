@@ -1,0 +1,68 @@
+// `npm test`: the checks, every package's tests, the end-to-end tests; then a look at what they left behind.
+// Ends with a line `N passed, N failed`.
+import { difference, lookAtTheWorld } from "./world.ts";
+
+const inCi = process.env.CI === "true";
+const bun = process.execPath;
+const total = { passed: 0, failed: 0 };
+
+const before = lookAtTheWorld();
+await check("types", [bun, "x", "tsc", "-p", "."]);
+await check("lint and format", [bun, "x", "biome", "check", "."]);
+await check("unused code", [bun, "x", "knip"]);
+await suite("packages", ["packages", "scripts"]);
+await suite("end to end", ["e2e"]);
+await nothingLeftBehind();
+
+process.stdout.write(`\n${total.passed} passed, ${total.failed} failed\n`);
+process.exit(total.failed === 0 ? 0 : 1);
+
+/** A check counts as one test. */
+async function check(name: string, command: string[]): Promise<void> {
+  const { exitCode, output } = await run(command);
+  count(name, exitCode === 0, output);
+}
+
+async function suite(name: string, folders: string[]): Promise<void> {
+  title(name);
+  const { exitCode, output } = await run([bun, "test", ...folders], { show: true });
+  const counted = (word: string) => Number(output.match(new RegExp(`^ *(\\d+) ${word}$`, "m"))?.[1] ?? 0);
+  total.passed += counted("pass");
+  // A skipped test is a missing engine: fine for a user who is told, a failure in CI.
+  const failed = counted("fail") + (inCi ? counted("skip") : 0);
+  total.failed += failed === 0 && exitCode !== 0 ? 1 : failed;
+}
+
+async function nothingLeftBehind(): Promise<void> {
+  // What was told to end may take a moment to be reaped.
+  let left = difference(before, lookAtTheWorld());
+  for (let i = 0; i < 20 && left.length > 0; i++) {
+    await Bun.sleep(100);
+    left = difference(before, lookAtTheWorld());
+  }
+  count("nothing is left behind", left.length === 0, `${left.join("\n")}\n`);
+}
+
+function count(name: string, ok: boolean, output: string): void {
+  title(`${ok ? "ok" : "FAILED"}: ${name}`);
+  total[ok ? "passed" : "failed"]++;
+  if (!ok) process.stdout.write(output);
+}
+
+function title(text: string): void {
+  process.stdout.write(`\n== ${text}\n`);
+}
+
+async function run(command: string[], { show = false } = {}): Promise<{ exitCode: number; output: string }> {
+  const child = Bun.spawn(["sh", "-c", 'exec "$@" 2>&1', "sh", ...command], {
+    stdin: "ignore",
+    stdout: "pipe",
+  });
+  let output = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of child.stdout) {
+    output += decoder.decode(chunk, { stream: true });
+    if (show) process.stdout.write(chunk);
+  }
+  return { exitCode: await child.exited, output };
+}
