@@ -23,6 +23,8 @@ const SHARED_MEMORY_BYTES = 512 * 1024 * 1024;
 export function bwrapArgs(view: SandboxView): string[] {
   return [
     ...separation(view),
+    // Directories that bubblewrap makes on the way to something else are for their owner alone.
+    ...["/etc", "/etc/ssl", "/home", "/var"].flatMap((dir) => ["--perms", "0755", "--dir", dir]),
     ...systemFiles(),
     ...etcFiles(join(view.instance, "etc")),
     ...devices(),

@@ -25,7 +25,7 @@ export async function instancesOf(sandbox: SandboxRef, layout: Layout): Promise<
 
 async function allInstances(layout: Layout): Promise<InstanceRef[]> {
   const refs = new Map<string, InstanceRef>();
-  for (const ref of [...runningRefs(), ...(await refsOnDisk(layout))]) {
+  for (const ref of [...(await runningRefs()), ...(await refsOnDisk(layout))]) {
     refs.set(`${nameOf(ref)} ${ref.instanceId} ${ref.installationId}`, ref);
   }
   return [...refs.values()];
@@ -41,8 +41,8 @@ async function refsOnDisk(layout: Layout): Promise<InstanceRef[]> {
 }
 
 /** Keepers carry who they are, so that one whose directory somebody has removed is found, too. */
-function runningRefs(): InstanceRef[] {
-  const visible = findKeepers().filter(({ uid }) => isRoot() || uid === process.getuid?.());
+async function runningRefs(): Promise<InstanceRef[]> {
+  const visible = (await findKeepers()).filter(({ uid }) => isRoot() || uid === process.getuid?.());
   return visible.flatMap(({ pid, argv }) => {
     const marker = readVariable(pid, INSTANCE_VARIABLE);
     if (marker === undefined) return []; // it ended meanwhile

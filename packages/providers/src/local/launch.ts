@@ -16,7 +16,7 @@ import { baseEnvironment, inside } from "./inside.ts";
 import { CLAIM, files, LOG, startLauncher } from "./launcher.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { assertFullNetwork, blockedRoutes, nameserverOf } from "./network.ts";
-import { findByName } from "./processes.ts";
+import { findByName, type HostProcess, isAlive } from "./processes.ts";
 import { exists, removeTree } from "./remove-tree.ts";
 import { seccompProgram } from "./seccomp.ts";
 
@@ -63,20 +63,22 @@ export async function begin(ref: InstanceRef, plan: LaunchPlan, context: LaunchC
     network: network === "full" ? "inherited" : "none",
     memoryCgroup: limits.memoryDir,
   } as const;
-  startLauncher({ view, uid: disk.uid, network, cgroups, limitsPrefix: limits.prefix });
+  await startLauncher({ view, uid: disk.uid, network, cgroups, limitsPrefix: limits.prefix });
 }
 
 /** Returns once the keeper answers; throws once nothing is left that could become one. */
 export async function untilReady(ref: InstanceRef, layout: Layout, signal: AbortSignal): Promise<void> {
   const dir = instanceDir(layout, ref);
+  const socket = join(dir, "run/keeper.sock");
   const deadline = performance.now() + READY_TIMEOUT_MS;
-  for (let pauseMs = 2; ; pauseMs = Math.min(pauseMs * 1.5, 25)) {
-    if (await accepts(join(dir, "run/keeper.sock"))) break;
+  let processes: HostProcess[] = [];
+  for (let pauseMs = 2; !(await accepts(socket)); pauseMs = Math.min(pauseMs * 1.5, 25)) {
     signal.throwIfAborted();
-    // Looked for before the second try: a keeper that came up in between is not missed.
-    const remains = findByName(nameOf(ref)).length > 0;
-    if (await accepts(join(dir, "run/keeper.sock"))) break;
-    if (!remains) throw await launchFailed(dir, "it ended before its keeper answered");
+    if (!processes.some(isAlive)) processes = await findByName(nameOf(ref));
+    // Once more after the look: the keeper may have come up in between.
+    if (processes.length === 0 && !(await accepts(socket))) {
+      throw await launchFailed(dir, "it ended before its keeper answered");
+    }
     if (performance.now() > deadline) throw await launchFailed(dir, "its keeper did not answer in time");
     await sleep(pauseMs, undefined, { signal });
   }

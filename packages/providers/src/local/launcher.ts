@@ -1,10 +1,12 @@
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { bwrapArgs, type SandboxView } from "./bwrap-args.ts";
 import { userManagerEnvironment } from "./cgroup-host.ts";
 import { isRoot } from "./host-user.ts";
 import { BOOT_FD, SECCOMP_FD } from "./inside.ts";
 import { ownTunNode, pastaCommand } from "./network.ts";
+import { readProcess } from "./processes.ts";
 import { helperEnvironment, programPath } from "./programs.ts";
 
 /**
@@ -44,8 +46,11 @@ const LAST_SCRIPT = `exec ${BOOT_FD}< "$1/${files.boot}" ${SECCOMP_FD}< "$1/${fi
 if [ -n "$1" ]; then "$1" -batch "$2" || exit 1; fi; shift 2
 exec "$@"`;
 
-/** Started apart from the server: a Ctrl-C or the end of the server does not reach it. */
-export function startLauncher(launcher: Launcher): Bun.Subprocess {
+/**
+ * Started apart from the server: a Ctrl-C or the end of the server does not reach it. When this returns, it can be
+ * found by its name, or it has ended.
+ */
+export async function startLauncher(launcher: Launcher): Promise<void> {
   const log = openSync(join(launcher.view.instance, LOG), "a", 0o600);
   try {
     const child = Bun.spawn(launcherArgv(launcher), {
@@ -55,7 +60,10 @@ export function startLauncher(launcher: Launcher): Bun.Subprocess {
       env: { ...helperEnvironment(), ...(launcher.limitsPrefix.length > 0 && userManagerEnvironment()) },
     });
     child.unref();
-    return child;
+    // The kernel lets us go on a moment before the child has its new arguments: it still looks like the server then.
+    while (child.exitCode === null && readProcess(child.pid)?.argv.includes(launcher.view.name) === false) {
+      await sleep(1);
+    }
   } finally {
     closeSync(log);
   }

@@ -25,7 +25,7 @@ export async function observeInstance(
   for (;;) {
     const keeper = await findKeeper(dir, name, identity);
     if (keeper !== undefined) return running(dir, identity, describeKeeper(keeper));
-    const others = findByName(name).map(({ pid }) => pid);
+    const others = (await findByName(name)).map(({ pid }) => pid);
     if (others.length === 0) return { state: "absent", detail: `no process on this host is named ${name}` };
     // Not absent: it may be about to start, and a second one would be one too many.
     if (performance.now() > deadline)
@@ -45,7 +45,7 @@ export async function findKeeper(
   const noted = await readNote(dir);
   const known = noted === undefined ? undefined : readProcess(noted);
   if (known !== undefined && isOurs(known)) return known;
-  const found = findByName(name).find(isOurs);
+  const found = (await findByName(name)).find(isOurs);
   if (found !== undefined && identity !== undefined) await writeNote(dir, found.pid);
   return found;
 }

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isCode } from "./atomic-file.ts";
 import { inside } from "./inside.ts";
 
@@ -9,6 +10,7 @@ export interface HostProcess {
   /** In clock ticks since the host's boot. */
   readonly startTime: string;
   readonly uid: number;
+  /** Empty for a moment while the process goes from one program to another (`exec`). */
   readonly argv: readonly string[];
   /** Its pids in the nested namespaces, ours first. */
   readonly pids: readonly number[];
@@ -17,14 +19,23 @@ export interface HostProcess {
 /** The programs between the server and the keeper; each carries the instance's name as an argument. */
 const WRAPPERS = new Set(["sh", "unshare", "setpriv", "systemd-run", "pasta", "passt", "bwrap"]);
 
+/**
+ * A launcher goes through half a dozen programs and has no arguments in between. A look that meets such a process is
+ * taken again until it has some, this often at most: a hundred times what it takes on a busy machine.
+ */
+const EXEC_LOOKS = 100;
+
 /** Every process of the host whose arguments have this name, keeper and wrappers alike. */
-export function findByName(name: string): HostProcess[] {
-  return scan((argv) => argv.includes(name)).filter((found) => isKeeper(found) || isWrapper(found));
+export function findByName(name: string): Promise<HostProcess[]> {
+  return scan(
+    (argv) => argv.includes(name),
+    (found) => isKeeper(found) || isWrapper(found),
+  );
 }
 
 /** Every keeper on this host, whoever started it. */
-export function findKeepers(): HostProcess[] {
-  return scan((argv) => argv[0] === inside.loader).filter(isKeeper);
+export function findKeepers(): Promise<HostProcess[]> {
+  return scan((argv) => argv[0] === inside.loader, isKeeper);
 }
 
 /**
@@ -35,23 +46,18 @@ export function isKeeper(found: HostProcess): boolean {
   return found.argv[0] === inside.loader && isFirstOfNamespace(found);
 }
 
-/** One of our programs outside the sandbox: seen in our own namespace, or the first of one that pasta or bwrap made. */
-function isWrapper(found: HostProcess): boolean {
-  const program = basename(found.argv[0] ?? "").replace(/\.avx2$/, "");
-  return WRAPPERS.has(program) && (found.pids.length === 1 || isFirstOfNamespace(found));
-}
-
-function isFirstOfNamespace(found: HostProcess): boolean {
-  return found.pids.length > 1 && found.pids.at(-1) === 1;
-}
-
 /** What is true of this pid now; `undefined` if it is gone or a zombie. */
 export function readProcess(pid: number): HostProcess | undefined {
-  return lookAt(pid, () => true);
+  const argv = readArguments(pid);
+  const stat = readStat(pid);
+  const status = readProcFile(pid, "status");
+  if (argv === undefined || stat === undefined || status === undefined) return undefined;
+  const { startTime } = stat;
+  return { pid, startTime, uid: numbers(status, "Uid")[0] ?? -1, argv, pids: numbers(status, "NSpid") };
 }
 
 export function isAlive(known: Pick<HostProcess, "pid" | "startTime">): boolean {
-  return readProcess(known.pid)?.startTime === known.startTime;
+  return readStat(known.pid)?.startTime === known.startTime;
 }
 
 /** The environment that a process was started with, which only its owner and root may see. */
@@ -60,65 +66,64 @@ export function readVariable(pid: number, name: string): string | undefined {
   return entries.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1);
 }
 
-/** The number of a process's pid namespace: equal for exactly the processes of one sandbox. */
-export function pidNamespaceOf(pid: number): string | undefined {
-  return orGone(() => readlinkSync(`/proc/${pid}/ns/pid`));
+/** One of our programs outside the sandbox. */
+function isWrapper(found: HostProcess): boolean {
+  const program = basename(found.argv[0] ?? "").replace(/\.avx2$/, "");
+  return WRAPPERS.has(program) && isOutside(found);
 }
 
-function scan(wanted: (argv: readonly string[]) => boolean): HostProcess[] {
+/** In our own namespace, or the first of one that pasta or bubblewrap made: what a sandbox starts is neither. */
+function isOutside(found: HostProcess): boolean {
+  return found.pids.length === 1 || isFirstOfNamespace(found);
+}
+
+function isFirstOfNamespace(found: HostProcess): boolean {
+  return found.pids.length > 1 && found.pids.at(-1) === 1;
+}
+
+async function scan(
+  wanted: (argv: readonly string[]) => boolean,
+  accepted: (found: HostProcess) => boolean,
+): Promise<HostProcess[]> {
   const found: HostProcess[] = [];
-  for (const entry of readdirSync("/proc")) {
-    const process = /^\d+$/.test(entry) ? lookAt(Number(entry), wanted) : undefined;
-    if (process !== undefined) found.push(process);
+  let pids = readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .map(Number);
+  for (let look = 0; look < EXEC_LOOKS && pids.length > 0; look++) {
+    if (look > 0) await sleep(1);
+    const inExec: number[] = [];
+    for (const pid of pids) {
+      const argv = readArguments(pid);
+      if (argv === undefined || (argv.length > 0 && !wanted(argv))) continue;
+      const process = readProcess(pid);
+      if (process === undefined) continue;
+      if (process.argv.length === 0 && isOutside(process)) inExec.push(pid);
+      else if (wanted(process.argv) && accepted(process)) found.push(process);
+    }
+    pids = inExec;
   }
   return found;
 }
 
-function lookAt(pid: number, wanted: (argv: readonly string[]) => boolean): HostProcess | undefined {
-  const argv = readArguments(pid);
-  if (argv === undefined || !wanted(argv)) return undefined;
-  const status = readProcFile(pid, "status");
-  const stat = readStat(pid);
-  if (status === undefined || stat === undefined || stat.isZombie) return undefined;
-  const { startTime } = stat;
-  return { pid, startTime, uid: numbers(status, "Uid")[0] ?? -1, argv, pids: numbers(status, "NSpid") };
-}
-
-/**
- * A process has no arguments while it is between two programs (`exec`), and a launcher does that half a dozen times.
- * It is looked at again, this often and with this pause; much longer than a moment on a very busy machine.
- */
-const EXEC_LOOKS = 40;
-const EXEC_PAUSE_MS = 0.5;
-
+/** `undefined` if it is gone, a zombie, or one of the kernel's own threads; empty in the middle of an `exec`. */
 function readArguments(pid: number): string[] | undefined {
-  for (let look = 0; look < EXEC_LOOKS; look++) {
-    const text = readProcFile(pid, "cmdline");
-    if (text === undefined) return undefined;
-    if (text !== "") return text.split("\0").slice(0, -1);
-    const stat = readStat(pid);
-    if (stat === undefined || stat.isZombie || stat.isKernelThread) return undefined;
-    Bun.sleepSync(EXEC_PAUSE_MS);
-  }
-  return undefined;
+  const text = readProcFile(pid, "cmdline");
+  if (text === undefined) return undefined;
+  if (text !== "") return text.split("\0").slice(0, -1);
+  return readStat(pid) === undefined ? undefined : [];
 }
 
-/** The kernel's flag for its own threads, which never have arguments. */
+/** The kernel's flag for its own threads. */
 const PF_KTHREAD = 0x0020_0000;
 
-function readStat(
-  pid: number,
-): { startTime: string; isZombie: boolean; isKernelThread: boolean } | undefined {
+function readStat(pid: number): { startTime: string } | undefined {
   const text = readProcFile(pid, "stat");
   if (text === undefined) return undefined;
   // The program's name comes before, in brackets, and may contain anything.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state = "", flags = "0", startTime = ""] = [fields[0], fields[6], fields[19]];
-  return {
-    startTime,
-    isZombie: state === "Z" || state === "X",
-    isKernelThread: (Number(flags) & PF_KTHREAD) !== 0,
-  };
+  const isGone = state === "Z" || state === "X";
+  return isGone || (Number(flags) & PF_KTHREAD) !== 0 ? undefined : { startTime };
 }
 
 function numbers(status: string, field: string): number[] {

@@ -49,7 +49,7 @@ async function killAll(name: string, keeper: HostProcess | undefined, signal: Ab
   if (keeper !== undefined) await kill([keeper], signal);
   // Twice nothing: a process that was just being forked by one seen in the first look shows up in the second.
   for (let clean = 0; clean < 2; ) {
-    const left = findByName(name);
+    const left = await findByName(name);
     clean = left.length === 0 ? clean + 1 : 0;
     await kill(left, signal);
   }
