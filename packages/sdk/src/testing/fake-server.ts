@@ -29,7 +29,7 @@ export class FakeServer {
       this.faults.refuse--;
       throw Object.assign(new TypeError("fetch failed"), { code: "ECONNREFUSED" });
     }
-    const response = await this.handle(request).catch(asResponse);
+    const response = await this.answer(request);
     if (this.faults.loseAnswers > 0 && request.method !== "GET") {
       this.faults.loseAnswers--;
       throw new TypeError("the socket was closed");
@@ -43,7 +43,12 @@ export class FakeServer {
     await Promise.all([...this.runs.values()].map((run) => run.ended));
   }
 
-  async handle(request: Request): Promise<Response> {
+  /** For a real socket: `Bun.serve({ fetch: (request) => fake.answer(request) })`. */
+  answer(request: Request): Promise<Response> {
+    return this.#handle(request).catch(asResponse);
+  }
+
+  async #handle(request: Request): Promise<Response> {
     const url = new URL(request.url);
     if (request.headers.get("Authorization") !== `Bearer ${this.token}`) {
       throw new HoldfastError("unauthenticated", "the token is missing or wrong");

@@ -1,0 +1,40 @@
+import type { Command } from "commander";
+import { type Client, Sandbox } from "holdfast";
+import { addGlobalOptions, contextOf } from "../context.ts";
+import { UsageError } from "../failure.ts";
+import { print, printJson } from "../print.ts";
+import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
+
+interface CreateOptions extends SpecOptions {
+  reuse?: true;
+  wait: boolean;
+}
+
+export function define(command: Command): void {
+  addGlobalOptions(addSpecOptions(command))
+    .option("--reuse", "take the sandbox of this --name if there is one")
+    .option("--no-wait", "do not wait until it runs")
+    .addHelpText("after", EXAMPLES)
+    .action(create);
+}
+
+async function create(options: CreateOptions, command: Command): Promise<void> {
+  const { client, output } = await contextOf(command);
+  const sandbox = await make(options, client);
+  await (output === "json" ? printJson(sandbox.info) : print(`${sandbox.id}\n`));
+}
+
+function make(options: CreateOptions, client: Client): Promise<Sandbox> {
+  const spec = specOf(options);
+  if (!options.reuse) return Sandbox.create(spec, { client, wait: options.wait });
+  const { name } = spec;
+  if (name === undefined) throw new UsageError("--reuse needs a --name: it says which sandbox to take");
+  if (!options.wait) throw new UsageError("--reuse waits until the sandbox runs: leave out --no-wait");
+  return Sandbox.getOrCreate({ ...spec, name }, { client });
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast create                                    prints its id
+  holdfast create --name issue-42 --reuse            the same one tomorrow
+  holdfast create --network none --memory 1g --cpus 2 --label team=web`;

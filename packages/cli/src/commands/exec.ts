@@ -1,0 +1,82 @@
+import type { Command } from "commander";
+import type { Sandbox } from "holdfast";
+import { COMMAND_HELP, toCommand } from "../command-line.ts";
+import { addGlobalOptions, type Context, contextOf } from "../context.ts";
+import { FAILED_TO_RUN } from "../failure.ts";
+import { findSandbox } from "../find-sandbox.ts";
+import { runLive } from "../live.ts";
+import { print, printJson } from "../print.ts";
+import { addPair, ourValue } from "../spec-options.ts";
+import { parseDurationMs } from "../units.ts";
+
+interface ExecOptions {
+  detach?: true;
+  env?: Record<string, string>;
+  timeout?: number;
+  workdir?: string;
+  stdin: boolean;
+}
+
+export function define(command: Command): void {
+  addGlobalOptions(command)
+    .argument("<sandbox>", "its name, its id, or the beginning of its id")
+    .argument("<command...>", COMMAND_HELP)
+    .option("-d, --detach", "start it as a process that runs on, and print its id")
+    .option(
+      "-e, --env <NAME=VALUE>",
+      "an environment variable; NAME alone takes ours (again for more)",
+      addPair(ourValue),
+    )
+    .option("--timeout <time>", "end it after this time, such as 30s or 5m", parseDurationMs)
+    .option("-w, --workdir <dir>", "where to run it")
+    .option("-n, --no-stdin", "give it an empty stdin, whatever is piped to us")
+    .passThroughOptions()
+    .addHelpText("after", EXAMPLES)
+    .action(exec);
+}
+
+async function exec(meant: string, rest: string[], _options: object, command: Command): Promise<void> {
+  process.exitCode = FAILED_TO_RUN;
+  const words = takeOptions(command, rest);
+  const context = await contextOf(command);
+  const sandbox = await findSandbox(context.client, meant);
+  process.exitCode = await execIn(sandbox, { words, options: command.opts<ExecOptions>(), context });
+}
+
+/** Our options may stand on either side of the sandbox; what begins with `--` or a word is the command's alone. */
+function takeOptions(command: Command, rest: readonly string[]): string[] {
+  const { operands, unknown } = command.parseOptions([...rest]);
+  if (unknown.length > 0) command.error(`error: unknown option '${unknown[0]}'`);
+  if (operands.length === 0) command.error("error: missing required argument 'command'");
+  return operands;
+}
+
+async function execIn(
+  sandbox: Sandbox,
+  { words, options, context }: { words: string[]; options: ExecOptions; context: Context },
+): Promise<number> {
+  const { workdir: cwd, env, timeout: timeoutMs } = options;
+  const command = toCommand(words);
+  if (options.detach) {
+    const started = await sandbox.startProcess(command, { cwd, env, timeoutMs });
+    await (context.output === "json" ? printJson(await started.info()) : print(`${started.processId}\n`));
+    return 0;
+  }
+  if (context.output === "table") {
+    return runLive(sandbox, command, { cwd, env, timeoutMs, stdin: options.stdin ? "passed" : "empty" });
+  }
+  const result = await sandbox.exec(command, { cwd, env, timeoutMs });
+  await printJson(result);
+  return result.exitCode;
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast exec issue-42 -- npm test
+  holdfast exec issue-42 "cd app && npm test | tail"
+  tar c . | holdfast exec issue-42 -- tar x -C /workspace
+  holdfast exec -d issue-42 -- npm run dev       a server; then: holdfast logs -f issue-42 PROCESS
+  holdfast exec -o json issue-42 -- git status   the result as JSON
+
+Ctrl-C ends the command with everything it started. Piped stdin that is large or slow makes it a process, which
+\`holdfast ps\` shows. The exit code is the command's own; 124 after --timeout, 125 if it could not be run.`;

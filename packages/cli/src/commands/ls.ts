@@ -1,0 +1,77 @@
+import { type Command, Option } from "commander";
+import { Sandbox, type SandboxState } from "holdfast";
+import { addGlobalOptions, contextOf } from "../context.ts";
+import { print, printJson } from "../print.ts";
+import type { Colour } from "../style.ts";
+import { type Cell, renderTable } from "../table.ts";
+import { age, parseCount } from "../units.ts";
+
+interface LsOptions {
+  state?: SandboxState;
+  label?: string;
+  limit?: number;
+  quiet?: true;
+}
+
+const stateColours: Record<SandboxState, Colour> = {
+  creating: "yellow",
+  running: "green",
+  stopping: "yellow",
+  stopped: "grey",
+  deleting: "yellow",
+  failed: "red",
+};
+
+export function define(command: Command): void {
+  const states = Object.keys(stateColours);
+  addGlobalOptions(command)
+    .addOption(new Option("--state <state>", "only those in this state").choices(states))
+    .option("-l, --label <NAME[=VALUE]>", "only those with this label")
+    .option("--limit <count>", "at most so many", parseCount)
+    .option("-q, --quiet", "only their ids")
+    .addHelpText("after", EXAMPLES)
+    .action(ls);
+}
+
+async function ls(options: LsOptions, command: Command): Promise<void> {
+  const { client, output } = await contextOf(command);
+  const { state, label, limit } = options;
+  const sandboxes = await Sandbox.list({ client, state, label, limit });
+  if (output === "json") return printJson({ sandboxes: sandboxes.map((sandbox) => sandbox.info) });
+  if (options.quiet) return print(sandboxes.map((sandbox) => `${sandbox.id}\n`).join(""));
+  await print(
+    renderTable({
+      head: ["NAME", "ID", "STATE", "GEN", "PROVIDER", "AGE", "NOTE"],
+      rows: sandboxes.map(row),
+    }),
+  );
+}
+
+function row({ info }: Sandbox): (string | Cell)[] {
+  const state = { text: info.state, colour: stateColours[info.state] };
+  return [
+    info.name,
+    info.id,
+    state,
+    String(info.generation),
+    info.provider,
+    age(info.createdAt),
+    noteOf(info),
+  ];
+}
+
+/** Why it is not running, if it is not; else its labels. */
+function noteOf(info: Sandbox["info"]): string {
+  if (info.failure !== undefined) return info.failure;
+  if (info.state !== "running" && info.lastDeath !== undefined)
+    return `${info.lastDeath.cause}: ${info.lastDeath.detail}`;
+  return Object.entries(info.labels)
+    .map(([name, value]) => (value === "" ? name : `${name}=${value}`))
+    .join(" ");
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast ls
+  holdfast ls --state running --label team=web
+  holdfast rm $(holdfast ls -q --state stopped)`;

@@ -1,0 +1,36 @@
+import type { Command } from "commander";
+import { addGlobalOptions } from "../context.ts";
+import { forEachSandbox } from "../for-each-sandbox.ts";
+import { parseNumber } from "../units.ts";
+
+interface RmOptions {
+  force?: true;
+  wait?: number;
+}
+
+export function define(command: Command): void {
+  addGlobalOptions(command)
+    .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
+    .option("-f, --force", "give what runs inside no time to end by itself")
+    .option(
+      "--wait <seconds>",
+      "how long to wait for the evidence that it is gone (default: 60)",
+      parseNumber,
+    )
+    .addHelpText("after", EXAMPLES)
+    .action(rm);
+}
+
+async function rm(meant: string[], options: RmOptions, command: Command): Promise<void> {
+  const { force, wait: waitSeconds } = options;
+  await forEachSandbox(command, meant, async (sandbox) => {
+    await sandbox.delete({ force, waitSeconds });
+    return { id: sandbox.id, name: sandbox.name, state: waitSeconds === 0 ? "deleting" : "deleted" };
+  });
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast rm issue-42
+  holdfast rm --force --wait 10 issue-42 issue-43
+  holdfast rm $(holdfast ls -q --label team=web)`;

@@ -1,0 +1,71 @@
+import type { Command } from "commander";
+import { Sandbox } from "holdfast";
+import { COMMAND_HELP, toCommand } from "../command-line.ts";
+import { addGlobalOptions, type Context, contextOf } from "../context.ts";
+import { FAILED_TO_RUN, printFailure } from "../failure.ts";
+import { note, runLive } from "../live.ts";
+import { printJson } from "../print.ts";
+import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
+import { parseDurationMs } from "../units.ts";
+
+interface RunOptions extends SpecOptions {
+  keep?: true;
+  timeout?: number;
+  workdir?: string;
+  stdin: boolean;
+}
+
+export function define(command: Command): void {
+  addGlobalOptions(addSpecOptions(command))
+    .argument("<command...>", COMMAND_HELP)
+    .option("--keep", "keep the sandbox afterwards")
+    .option("--timeout <time>", "end the command after this time, such as 30s or 5m", parseDurationMs)
+    .option("-w, --workdir <dir>", "where to run it")
+    .option("-n, --no-stdin", "give it an empty stdin, whatever is piped to us")
+    .passThroughOptions()
+    .addHelpText("after", EXAMPLES)
+    .action(run);
+}
+
+async function run(words: string[], options: RunOptions, command: Command): Promise<void> {
+  process.exitCode = FAILED_TO_RUN;
+  const context = await contextOf(command);
+  const sandbox = await Sandbox.create(specOf(options), { client: context.client });
+  if (options.keep) await note(`the sandbox is kept: ${sandbox.name} (${sandbox.id})`);
+  try {
+    process.exitCode = await runIn(sandbox, { words, options, context });
+  } finally {
+    if (!options.keep) await remove(sandbox);
+  }
+}
+
+async function runIn(
+  sandbox: Sandbox,
+  { words, options, context }: { words: string[]; options: RunOptions; context: Context },
+): Promise<number> {
+  const { workdir: cwd, timeout: timeoutMs } = options;
+  const stdin = options.stdin ? "passed" : "empty";
+  if (context.output === "table") return runLive(sandbox, toCommand(words), { cwd, timeoutMs, stdin });
+  const result = await sandbox.exec(toCommand(words), { cwd, timeoutMs });
+  await printJson({ sandboxId: sandbox.id, ...result });
+  return result.exitCode;
+}
+
+/** The command's own outcome stands, whatever becomes of the deletion: the server goes on with that by itself. */
+async function remove(sandbox: Sandbox): Promise<void> {
+  try {
+    await sandbox.delete({ force: true });
+  } catch (error) {
+    await note(`the sandbox ${sandbox.id} could not be seen to be gone yet`);
+    await printFailure(error);
+  }
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast run -- python3 -c 'print(6 * 7)'
+  holdfast run --network none --memory 512m "make test && ls build"
+  cat data.csv | holdfast run -- sort -u
+  holdfast run --keep --name issue-42 "git clone https://example.org/app.git"
+
+The exit code is the command's own; 124 after --timeout, 125 if it could not be run.`;

@@ -1,0 +1,21 @@
+import type { Command } from "commander";
+import { addGlobalOptions } from "../context.ts";
+import { forEachSandbox } from "../for-each-sandbox.ts";
+
+export function define(command: Command): void {
+  addGlobalOptions(command)
+    .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
+    .addHelpText("after", EXAMPLES)
+    .action(start);
+}
+
+async function start(meant: string[], _options: object, command: Command): Promise<void> {
+  await forEachSandbox(command, meant, async (sandbox) => (await sandbox.start()).info);
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast start issue-42
+  holdfast start issue-42 issue-43
+
+Files are as they were; what ran when it was stopped does not run again by itself.`;

@@ -1,0 +1,54 @@
+import { readFile } from "node:fs/promises";
+import { type Command, Option } from "commander";
+import { Client, HoldfastError } from "holdfast";
+
+/** What every command gets from its global options. */
+export interface Context {
+  readonly client: Client;
+  readonly output: "table" | "json";
+}
+
+interface GlobalOptions {
+  url?: string;
+  tokenFile?: string;
+  output?: "table" | "json";
+}
+
+/** Which server. The token comes from a file or the environment: a command line is for everybody to see. */
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .option("--url <url>", "the server (default: HOLDFAST_URL, else http://127.0.0.1:4750)")
+    .option(
+      "--token-file <file>",
+      "a file with the server's token (default: HOLDFAST_TOKEN, else the local server's)",
+    );
+}
+
+export function addOutputOption(command: Command): Command {
+  const option = new Option("-o, --output <format>", "how to print").choices(["table", "json"]);
+  return command.addOption(option);
+}
+
+/** Options may stand before or after the command's name. */
+export function addGlobalOptions(command: Command): Command {
+  return addConnectionOptions(addOutputOption(command));
+}
+
+export async function contextOf(command: Command): Promise<Context> {
+  const { url, tokenFile, output = "table" } = globalOptionsOf(command);
+  const token = tokenFile === undefined ? undefined : await tokenIn(tokenFile);
+  return { client: await Client.connect({ url, token }), output };
+}
+
+// Not `optsWithGlobals`, in which what stands before the command's name would win over what stands after it.
+function globalOptionsOf(command: Command): GlobalOptions {
+  return { ...command.parent?.opts<GlobalOptions>(), ...command.opts<GlobalOptions>() };
+}
+
+async function tokenIn(file: string): Promise<string> {
+  const text = await readFile(file, "utf8").catch((cause: Error) => {
+    throw new HoldfastError("invalid_argument", `cannot read the token file: ${cause.message}`, { cause });
+  });
+  if (text.trim() !== "") return text.trim();
+  throw new HoldfastError("invalid_argument", `the token file ${file} is empty`);
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import type { Sandbox } from "holdfast";
+import { contextOf } from "./context.ts";
+import { printFailure } from "./failure.ts";
+import { findSandbox } from "./find-sandbox.ts";
+import { print, printJson } from "./print.ts";
+
+/**
+ * Does the same to several sandboxes, one after the other, and prints the names of those it was done to. One that
+ * fails does not keep the others from their turn; the exit code then tells of it.
+ */
+export async function forEachSandbox(
+  command: Command,
+  meant: readonly string[],
+  act: (sandbox: Sandbox) => Promise<{ name: string }>,
+): Promise<void> {
+  const { client, output } = await contextOf(command);
+  const done: { name: string }[] = [];
+  for (const one of meant) {
+    try {
+      const result = await act(await findSandbox(client, one));
+      done.push(result);
+      if (output === "table") await print(`${result.name}\n`);
+    } catch (error) {
+      if (meant.length === 1) throw error;
+      await printFailure(error);
+      process.exitCode = 1;
+    }
+  }
+  if (output === "json") await printJson({ sandboxes: done });
+}

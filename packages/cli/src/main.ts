@@ -1,0 +1,25 @@
+import { exitStatusOf, printFailure } from "./failure.ts";
+import { buildProgram } from "./program.ts";
+
+// A reader that has seen enough (`| head`) is no error of ours.
+process.stdout.on("error", leaveQuietlyOnBrokenPipe);
+process.stderr.on("error", leaveQuietlyOnBrokenPipe);
+
+const args = process.argv.slice(2);
+try {
+  const program = await buildProgram(args);
+  await program.parseAsync(args, { from: "user" });
+} catch (error) {
+  await printFailure(error);
+  // A command that passes exit codes through has said before what its own failure is.
+  process.exitCode = exitStatusOf(
+    error,
+    process.exitCode === undefined ? undefined : Number(process.exitCode),
+  );
+}
+// Not by running out of work: a stdin that nobody closes would keep us for ever.
+process.exit();
+
+function leaveQuietlyOnBrokenPipe(error: NodeJS.ErrnoException): void {
+  if (error.code !== "EPIPE") throw error;
+}

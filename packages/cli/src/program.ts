@@ -1,0 +1,76 @@
+import { Command } from "commander";
+import { addConnectionOptions, addOutputOption } from "./context.ts";
+
+/** What a command file exports: it adds its arguments, options, examples and action to an empty command. */
+export interface CommandModule {
+  define(command: Command): void;
+}
+
+interface Entry {
+  summary: string;
+  /** Absent: the launcher has started it as a program of its own, long before us. */
+  load?: () => Promise<CommandModule>;
+}
+
+// Loaded one at a time: an `ls` does not wait for the code of `exec` to be read.
+const commands: Record<string, Entry> = {
+  serve: { summary: "start the server" },
+  run: {
+    summary: "run one command in a new sandbox, then delete it",
+    load: () => import("./commands/run.ts"),
+  },
+  create: { summary: "make a sandbox", load: () => import("./commands/create.ts") },
+  exec: { summary: "run a command in a sandbox", load: () => import("./commands/exec.ts") },
+  ls: { summary: "list sandboxes", load: () => import("./commands/ls.ts") },
+  ps: { summary: "list the processes of a sandbox", load: () => import("./commands/ps.ts") },
+  inspect: { summary: "show everything about a sandbox", load: () => import("./commands/inspect.ts") },
+  logs: { summary: "print the output of a process or command", load: () => import("./commands/logs.ts") },
+  kill: { summary: "end a process with everything it started", load: () => import("./commands/kill.ts") },
+  start: { summary: "start stopped sandboxes", load: () => import("./commands/start.ts") },
+  stop: { summary: "stop sandboxes and keep their disks", load: () => import("./commands/stop.ts") },
+  rm: { summary: "delete sandboxes with their disks", load: () => import("./commands/rm.ts") },
+  events: { summary: "show what happened to a sandbox, and why", load: () => import("./commands/events.ts") },
+  doctor: { summary: "check what this machine needs to hold sandboxes" },
+};
+
+/** The whole command line, with the code of only the command that `args` ask for. */
+export async function buildProgram(args: readonly string[]): Promise<Command> {
+  const program = new Command("holdfast");
+  program
+    .description("Sandboxes for AI agents that are still there tomorrow.")
+    .exitOverride()
+    .enablePositionalOptions()
+    .showHelpAfterError("Run it with --help to see how it is used.")
+    .version("0.1.0", "-V, --version", "print the version")
+    .addHelpText("after", EXAMPLES);
+  addOutputOption(addConnectionOptions(program));
+  for (const [name, entry] of Object.entries(commands)) {
+    program.command(name).summary(entry.summary).description(capitalised(entry.summary));
+  }
+  // Two, because of `holdfast help exec`.
+  const wanted = program.parseOptions([...args]).operands.slice(0, 2);
+  for (const command of program.commands) {
+    const load = commands[command.name()]?.load;
+    if (load === undefined) command.action(() => command.error(startsAlone(command.name())));
+    else if (wanted.includes(command.name())) (await load()).define(command);
+  }
+  return program;
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast serve                             start a server on this machine
+  holdfast run -- uname -a                   one command in a fresh sandbox
+  holdfast create --name issue-42            a sandbox to come back to
+  holdfast exec issue-42 -- "cd app && make" run something in it
+  holdfast ls                                which sandboxes there are
+
+The server is found through HOLDFAST_URL and HOLDFAST_TOKEN, else on this machine.`;
+
+function startsAlone(name: string): string {
+  return `error: \`${name}\` comes first: holdfast ${name} [options]`;
+}
+
+function capitalised(summary: string): string {
+  return `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
+}

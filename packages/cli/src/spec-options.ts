@@ -1,0 +1,65 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { CreateSandbox } from "holdfast";
+import { parseCount, parseMebibytes, parseNumber } from "./units.ts";
+
+export interface SpecOptions {
+  name?: string;
+  provider?: string;
+  network?: "none" | "full";
+  env?: Record<string, string>;
+  label?: Record<string, string>;
+  cpus?: number;
+  memory?: number;
+  pids?: number;
+  requireLimits?: true;
+}
+
+/** What a new sandbox can be asked to be; the same for `create` and `run`. */
+export function addSpecOptions(command: Command): Command {
+  return command
+    .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
+    .option("--provider <provider>", "the backend that holds it")
+    .addOption(
+      new Option("--network <mode>", "none, or full without this machine's loopback").choices([
+        "none",
+        "full",
+      ]),
+    )
+    .option(
+      "-e, --env <NAME=VALUE>",
+      "an environment variable; NAME alone takes ours (again for more)",
+      addPair(ourValue),
+    )
+    .option(
+      "-l, --label <NAME=VALUE>",
+      "a label (again for more)",
+      addPair(() => ""),
+    )
+    .option("--cpus <number>", "at most so many processors", parseNumber)
+    .option("--memory <amount>", "at most so much memory, such as 512m or 2g", parseMebibytes)
+    .option("--pids <count>", "at most so many processes and threads", parseCount)
+    .option("--require-limits", "fail rather than run without these limits");
+}
+
+export function specOf(options: SpecOptions): CreateSandbox {
+  const { name, provider, network, env, label, cpus, memory, pids, requireLimits } = options;
+  const limits = { cpus, memoryMiB: memory, pids, required: requireLimits };
+  const limited = Object.values(limits).some((limit) => limit !== undefined);
+  return { name, provider, network, env, labels: label, ...(limited && { limits }) };
+}
+
+/** Collects `NAME=VALUE`; what `NAME` alone means is the caller's to say. */
+export function addPair(whenAlone: (name: string) => string) {
+  return (text: string, all: Record<string, string> = {}): Record<string, string> => {
+    const at = text.indexOf("=");
+    const name = at === -1 ? text : text.slice(0, at);
+    if (name === "") throw new InvalidArgumentError("Write NAME=VALUE.");
+    return { ...all, [name]: at === -1 ? whenAlone(name) : text.slice(at + 1) };
+  };
+}
+
+export function ourValue(name: string): string {
+  const value = process.env[name];
+  if (value === undefined) throw new InvalidArgumentError(`${name} is not set here.`);
+  return value;
+}
