@@ -1,2 +1,3 @@
-export * from "./store-conformance.ts";
 export * from "./fake-provider.ts";
+export * from "./provider-conformance.ts";
+export * from "./store-conformance.ts";

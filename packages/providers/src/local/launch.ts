@@ -28,6 +28,8 @@ export interface LaunchContext {
 
 /** A keeper answers some 50 ms after its start; a machine that swaps may need a hundred times that, and not more. */
 const READY_TIMEOUT_MS = 30_000;
+/** So long it is worth looking every millisecond. */
+const USUAL_START_MS = 200;
 
 /**
  * Everything that must not happen twice at a time: makes the disk, the instance's directory and its groups, then
@@ -70,17 +72,18 @@ export async function begin(ref: InstanceRef, plan: LaunchPlan, context: LaunchC
 export async function untilReady(ref: InstanceRef, layout: Layout, signal: AbortSignal): Promise<void> {
   const dir = instanceDir(layout, ref);
   const socket = join(dir, "run/keeper.sock");
-  const deadline = performance.now() + READY_TIMEOUT_MS;
+  const start = performance.now();
   let processes: HostProcess[] = [];
-  for (let pauseMs = 2; !(await accepts(socket)); pauseMs = Math.min(pauseMs * 1.5, 25)) {
+  while (!(await accepts(socket))) {
     signal.throwIfAborted();
     if (!processes.some(isAlive)) processes = await findByName(nameOf(ref));
     // Once more after the look: the keeper may have come up in between.
     if (processes.length === 0 && !(await accepts(socket))) {
       throw await launchFailed(dir, "it ended before its keeper answered");
     }
-    if (performance.now() > deadline) throw await launchFailed(dir, "its keeper did not answer in time");
-    await sleep(pauseMs, undefined, { signal });
+    const elapsedMs = performance.now() - start;
+    if (elapsedMs > READY_TIMEOUT_MS) throw await launchFailed(dir, "its keeper did not answer in time");
+    await sleep(elapsedMs < USUAL_START_MS ? 1 : 20, undefined, { signal });
   }
   await unlinkIfThere(join(dir, files.boot));
 }

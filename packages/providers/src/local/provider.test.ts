@@ -1,0 +1,21 @@
+import { providerConformance } from "@holdfast/testkit";
+import { Machine } from "../../fixtures/machine.ts";
+import { fullNetworkProblem } from "./network.ts";
+
+const networks = fullNetworkProblem() === undefined ? (["none", "full"] as const) : (["none"] as const);
+
+for (const network of networks) {
+  providerConformance(`local, network ${network}`, {
+    timeoutMs: 30_000,
+    setUp: async () => {
+      const machine = await Machine.open();
+      return {
+        open: () => machine.open(),
+        plan: machine.plan({ network }),
+        crash: (ref) => machine.crash(ref),
+        leftovers: async () => machine.leftovers(),
+        close: () => machine.close(),
+      };
+    },
+  });
+}

@@ -1,0 +1,283 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { randomUUID } from "node:crypto";
+import type { Found, InstanceRef, LaunchPlan, Observation, Provider } from "@holdfast/core";
+import type { HoldfastError } from "@holdfast/protocol";
+
+/** What the suite needs of a backend. */
+export interface ProviderFixture {
+  /** A new object on the same backend each time: what a restarted server has. */
+  open(): Provider;
+  /** How every instance of the suite is launched. */
+  readonly plan: LaunchPlan;
+  /** Ends an instance behind the provider's back, as a crash or a killer of processes would. */
+  crash(instance: InstanceRef): Promise<void>;
+  /** What is on the machine that was not there before: processes, directories, groups, in any words. */
+  leftovers(): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+/** The promises of `Provider`, against a real backend. Each test leaves nothing behind. */
+export function providerConformance(
+  name: string,
+  options: { setUp: () => Promise<ProviderFixture>; timeoutMs: number },
+): void {
+  describe(`provider conformance: ${name}`, () => {
+    const suite = new Suite(options.setUp);
+    beforeAll(() => suite.open(), options.timeoutMs);
+    afterAll(() => suite.close(), options.timeoutMs);
+    for (const [promise, check] of Object.entries(promises)) {
+      test(promise, () => check(suite), options.timeoutMs);
+    }
+    test(
+      "nothing was left behind",
+      async () => expect(await suite.fixture.leftovers()).toEqual([]),
+      options.timeoutMs,
+    );
+  });
+}
+
+class Suite {
+  readonly #setUp: () => Promise<ProviderFixture>;
+  #fixture: ProviderFixture | undefined;
+
+  constructor(setUp: () => Promise<ProviderFixture>) {
+    this.#setUp = setUp;
+  }
+
+  async open(): Promise<void> {
+    this.#fixture = await this.#setUp();
+  }
+
+  async close(): Promise<void> {
+    await this.#fixture?.close();
+    this.#fixture = undefined;
+  }
+
+  get fixture(): ProviderFixture {
+    if (this.#fixture === undefined) throw new Error("the suite is not open");
+    return this.#fixture;
+  }
+
+  /** Launches an instance, and removes it with its disk whatever happens. */
+  async withInstance(work: (ref: InstanceRef, provider: Provider) => Promise<void>): Promise<void> {
+    const ref = newRef();
+    const provider = this.fixture.open();
+    try {
+      await provider.launch(ref, this.fixture.plan, soon());
+      await work(ref, provider);
+    } finally {
+      await provider.stop(ref, "force", soon());
+      await provider.removeDisk(ref, soon());
+    }
+  }
+}
+
+const promises: Record<string, (suite: Suite) => Promise<void>> = {
+  "everything that is required of the machine is there": async ({ fixture }) => {
+    const checks = await fixture.open().probe();
+    expect(checks.filter(({ ok, required }) => required && !ok)).toEqual([]);
+  },
+
+  "what was never launched is absent, and may be stopped and removed": async ({ fixture }) => {
+    const provider = fixture.open();
+    const ref = newRef();
+    const answers = [
+      await provider.observe(ref, soon()),
+      await provider.stop(ref, "graceful", soon()),
+      await provider.stop(ref, "force", soon()),
+      await provider.removeDisk(ref, soon()),
+    ];
+    expect(answers.map(({ state }) => state)).toEqual(["absent", "absent", "absent", "absent"]);
+    expect(await provider.discover(ref.installationId, soon())).toEqual([]);
+  },
+
+  "a launched instance runs, answers, and is discovered with its disk": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const observed = await provider.observe(ref, soon());
+      expect(observed).toMatchObject({ state: "running", detail: expect.any(String) });
+      expect(await answers(observed)).toBe(true);
+      const found = await provider.discover(ref.installationId, soon());
+      expect(sorted(found)).toEqual([diskOf(ref), { kind: "instance", ref }]);
+    }),
+
+  "a second launch accepts the first": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const before = await provider.observe(ref, soon());
+      await provider.launch(ref, suite.fixture.plan, soon());
+      expect(await provider.observe(ref, soon())).toEqual(before);
+    }),
+
+  "launches at the same time make one instance": async (suite) => {
+    const ref = newRef();
+    const provider = suite.fixture.open();
+    try {
+      await Promise.all([1, 2, 3, 4].map(() => provider.launch(ref, suite.fixture.plan, soon())));
+      const found = await provider.discover(ref.installationId, soon());
+      expect(sorted(found)).toEqual([diskOf(ref), { kind: "instance", ref }]);
+      expect(await answers(await provider.observe(ref, soon()))).toBe(true);
+    } finally {
+      await provider.stop(ref, "force", soon());
+      await provider.removeDisk(ref, soon());
+    }
+  },
+
+  "a restarted server finds, accepts and ends what the old one launched": (suite) =>
+    suite.withInstance(async (ref, before) => {
+      const after = suite.fixture.open();
+      expect(await after.observe(ref, soon())).toEqual(await before.observe(ref, soon()));
+      expect(sorted(await after.discover(ref.installationId, soon()))).toEqual([
+        diskOf(ref),
+        { kind: "instance", ref },
+      ]);
+      await after.launch(ref, suite.fixture.plan, soon());
+      expect((await after.stop(ref, "graceful", soon())).state).toBe("absent");
+      expect((await before.observe(ref, soon())).state).toBe("absent");
+    }),
+
+  "stop ends it, may be repeated, and keeps the disk": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const running = await provider.observe(ref, soon());
+      for (const mode of ["graceful", "force", "graceful"] as const) {
+        expect((await provider.stop(ref, mode, soon())).state).toBe("absent");
+      }
+      expect((await provider.observe(ref, soon())).state).toBe("absent");
+      expect(await answers(running)).toBe(false);
+      expect(await provider.discover(ref.installationId, soon())).toEqual([diskOf(ref)]);
+    }),
+
+  "stops at the same time all say absent": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const modes = ["graceful", "force", "graceful", "force"] as const;
+      const seen = await Promise.all(modes.map((mode) => provider.stop(ref, mode, soon())));
+      expect(seen.map(({ state }) => state)).toEqual(["absent", "absent", "absent", "absent"]);
+    }),
+
+  "the next generation runs on the same disk": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      await provider.stop(ref, "graceful", soon());
+      const next = { ...ref, instanceId: randomUUID(), generation: ref.generation + 1 };
+      try {
+        await provider.launch(next, suite.fixture.plan, soon());
+        expect((await provider.observe(ref, soon())).state).toBe("absent");
+        expect(sorted(await provider.discover(ref.installationId, soon()))).toEqual([
+          diskOf(ref),
+          { kind: "instance", ref: next },
+        ]);
+      } finally {
+        await provider.stop(next, "force", soon());
+      }
+    }),
+
+  "a crashed instance is absent, is not started again under its name, and leaves nothing after stop": (
+    suite,
+  ) =>
+    suite.withInstance(async (ref, provider) => {
+      await suite.fixture.crash(ref);
+      expect((await provider.observe(ref, soon())).state).toBe("absent");
+      expect(await codeOf(provider.launch(ref, suite.fixture.plan, soon()))).toBe("launch_failed");
+      expect((await provider.stop(ref, "graceful", soon())).state).toBe("absent");
+      expect(await provider.discover(ref.installationId, soon())).toEqual([diskOf(ref)]);
+    }),
+
+  "the disk of a running instance is not removed": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      expect(await codeOf(provider.removeDisk(ref, soon()))).toBe("wrong_state");
+      expect(await answers(await provider.observe(ref, soon()))).toBe(true);
+      await provider.stop(ref, "graceful", soon());
+      expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
+      expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
+      expect(await provider.discover(ref.installationId, soon())).toEqual([]);
+    }),
+
+  "another installation's instance of the same name is neither adopted nor touched": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const foreign = { ...ref, installationId: randomUUID(), instanceId: randomUUID() };
+      expect(await codeOf(provider.launch(foreign, suite.fixture.plan, soon()))).toBe("already_exists");
+      expect((await provider.observe(foreign, soon())).state).toBe("absent");
+      expect((await provider.stop(foreign, "force", soon())).state).toBe("absent");
+      expect(await provider.discover(foreign.installationId, soon())).toEqual([]);
+      expect((await provider.removeDisk(foreign, soon())).state).toBe("absent");
+      expect(await answers(await provider.observe(ref, soon()))).toBe(true);
+    }),
+
+  "another instance of the same generation is neither adopted nor touched": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const rival = { ...ref, instanceId: randomUUID() };
+      expect(await codeOf(provider.launch(rival, suite.fixture.plan, soon()))).toBe("already_exists");
+      expect((await provider.stop(rival, "force", soon())).state).toBe("absent");
+      expect(await answers(await provider.observe(ref, soon()))).toBe(true);
+    }),
+
+  "a launch that is given up can be stopped at once": async ({ fixture }) => {
+    const provider = fixture.open();
+    for (const afterMs of [0, 5, 15, 30, 60]) {
+      const ref = newRef();
+      const launch = provider.launch(ref, fixture.plan, AbortSignal.timeout(afterMs)).catch(() => undefined);
+      await launch;
+      expect((await provider.stop(ref, "force", soon())).state).toBe("absent");
+      expect((await provider.observe(ref, soon())).state).toBe("absent");
+      expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
+      expect(await provider.discover(ref.installationId, soon())).toEqual([]);
+    }
+  },
+
+  "a stop in the middle of a launch wins": async ({ fixture }) => {
+    const provider = fixture.open();
+    const ref = newRef();
+    const launch = provider.launch(ref, fixture.plan, soon()).catch(() => undefined);
+    expect((await provider.stop(ref, "force", soon())).state).toBe("absent");
+    await launch;
+    expect((await provider.stop(ref, "force", soon())).state).toBe("absent");
+    expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
+  },
+
+  "an id that would lead out of its place is refused": async ({ fixture }) => {
+    const provider = fixture.open();
+    for (const sandboxId of ["../x", "a/b", "", ".", "-rf", "a\0b"]) {
+      const ref = { ...newRef(), sandboxId };
+      expect(await codeOf(provider.launch(ref, fixture.plan, soon()))).toBe("invalid_argument");
+      expect(await codeOf(provider.removeDisk(ref, soon()))).toBe("invalid_argument");
+    }
+  },
+};
+
+function newRef(): InstanceRef {
+  return {
+    installationId: randomUUID(),
+    sandboxId: `sbx-${randomUUID().slice(0, 8)}`,
+    instanceId: randomUUID(),
+    generation: 1,
+  };
+}
+
+function soon(): AbortSignal {
+  return AbortSignal.timeout(20_000);
+}
+
+function diskOf({ installationId, sandboxId }: InstanceRef): Found {
+  return { kind: "disk", ref: { installationId, sandboxId } };
+}
+
+function sorted(found: readonly Found[]): Found[] {
+  return [...found].sort((a, b) => a.kind.localeCompare(b.kind));
+}
+
+/** Whether somebody answers at the keeper's address, whatever the answer. */
+async function answers(observed: Observation): Promise<boolean> {
+  if (observed.state !== "running") return false;
+  try {
+    await fetch("http://keeper/", { unix: observed.keeper.path, signal: AbortSignal.timeout(2_000) });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function codeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+    return "no error";
+  } catch (error) {
+    return (error as HoldfastError).code;
+  }
+}
