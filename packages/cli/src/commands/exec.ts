@@ -1,11 +1,12 @@
 import type { Command } from "commander";
-import type { Sandbox } from "holdfast";
+import type { Sandbox, StartProcessOptions, Command as Words } from "holdfast";
 import { COMMAND_HELP, toCommand } from "../command-line.ts";
 import { addGlobalOptions, type Context, contextOf } from "../context.ts";
 import { FAILED_TO_RUN } from "../failure.ts";
 import { findSandbox } from "../find-sandbox.ts";
-import { runLive } from "../live.ts";
+import { listenForSignals } from "../interruption.ts";
 import { print, printJson } from "../print.ts";
+import { runCommand } from "../run-command.ts";
 import { addPair, ourValue } from "../spec-options.ts";
 import { parseDurationMs } from "../units.ts";
 
@@ -55,19 +56,21 @@ async function execIn(
   sandbox: Sandbox,
   { words, options, context }: { words: string[]; options: ExecOptions; context: Context },
 ): Promise<number> {
+  const { output } = context;
   const { workdir: cwd, env, timeout: timeoutMs } = options;
   const command = toCommand(words);
-  if (options.detach) {
-    const started = await sandbox.startProcess(command, { cwd, env, timeoutMs });
-    await (context.output === "json" ? printJson(await started.info()) : print(`${started.processId}\n`));
-    return 0;
-  }
-  if (context.output === "table") {
-    return runLive(sandbox, command, { cwd, env, timeoutMs, stdin: options.stdin ? "passed" : "empty" });
-  }
-  const result = await sandbox.exec(command, { cwd, env, timeoutMs });
-  await printJson(result);
-  return result.exitCode;
+  if (options.detach) return detach(sandbox, { command, cwd, env, timeoutMs, output });
+  const stdin = options.stdin ? "passed" : "empty";
+  const interruption = listenForSignals();
+  return runCommand({ sandbox, command, options: { cwd, env, timeoutMs }, output, stdin, interruption });
+}
+
+type Detached = StartProcessOptions & { command: Words; output: Context["output"] };
+
+async function detach(sandbox: Sandbox, { command, output, ...options }: Detached): Promise<number> {
+  const started = await sandbox.startProcess(command, options);
+  await (output === "json" ? printJson(await started.info()) : print(`${started.processId}\n`));
+  return 0;
 }
 
 const EXAMPLES = `

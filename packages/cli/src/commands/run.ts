@@ -3,8 +3,9 @@ import { Sandbox } from "holdfast";
 import { COMMAND_HELP, toCommand } from "../command-line.ts";
 import { addGlobalOptions, type Context, contextOf } from "../context.ts";
 import { FAILED_TO_RUN, printFailure } from "../failure.ts";
-import { note, runLive } from "../live.ts";
-import { printJson } from "../print.ts";
+import { type Interruption, listenForSignals } from "../interruption.ts";
+import { note } from "../live.ts";
+import { runCommand } from "../run-command.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
 import { parseDurationMs } from "../units.ts";
 
@@ -30,25 +31,36 @@ export function define(command: Command): void {
 async function run(words: string[], options: RunOptions, command: Command): Promise<void> {
   process.exitCode = FAILED_TO_RUN;
   const context = await contextOf(command);
+  // Before there is a sandbox: a Ctrl-C while it is made must not leave it behind.
+  const interruption = listenForSignals();
   const sandbox = await Sandbox.create(specOf(options), { client: context.client });
   if (options.keep) await note(`the sandbox is kept: ${sandbox.name} (${sandbox.id})`);
   try {
-    process.exitCode = await runIn(sandbox, { words, options, context });
+    process.exitCode =
+      interruption.exitCode() ?? (await runIn(sandbox, { words, options, context, interruption }));
   } finally {
     if (!options.keep) await remove(sandbox);
   }
 }
 
-async function runIn(
-  sandbox: Sandbox,
-  { words, options, context }: { words: string[]; options: RunOptions; context: Context },
-): Promise<number> {
+interface InSandbox {
+  words: string[];
+  options: RunOptions;
+  context: Context;
+  interruption: Interruption;
+}
+
+function runIn(sandbox: Sandbox, { words, options, context, interruption }: InSandbox): Promise<number> {
   const { workdir: cwd, timeout: timeoutMs } = options;
-  const stdin = options.stdin ? "passed" : "empty";
-  if (context.output === "table") return runLive(sandbox, toCommand(words), { cwd, timeoutMs, stdin });
-  const result = await sandbox.exec(toCommand(words), { cwd, timeoutMs });
-  await printJson({ sandboxId: sandbox.id, ...result });
-  return result.exitCode;
+  return runCommand({
+    sandbox,
+    command: toCommand(words),
+    options: { cwd, timeoutMs },
+    output: context.output,
+    stdin: options.stdin ? "passed" : "empty",
+    interruption,
+    also: { sandboxId: sandbox.id },
+  });
 }
 
 /** The command's own outcome stands, whatever becomes of the deletion: the server goes on with that by itself. */

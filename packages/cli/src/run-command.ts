@@ -1,0 +1,31 @@
+import type { ExecResult } from "holdfast";
+import { runCollected } from "./collected.ts";
+import { type Interruption, unlessInterrupted } from "./interruption.ts";
+import type { Start } from "./job.ts";
+import { runLive } from "./live.ts";
+import { printJson } from "./print.ts";
+import { takeStdin } from "./stdin.ts";
+
+interface ToRun extends Omit<Start, "stdin" | "signal"> {
+  output: "table" | "json";
+  /** Whether what is piped to us goes to the command. */
+  stdin: "passed" | "empty";
+  interruption: Interruption;
+  /** What else belongs into the JSON. */
+  also?: Record<string, unknown>;
+}
+
+/** Runs a command as `run` and `exec` do: live, or as one piece of JSON. Ctrl-C ends the command, too. */
+export function runCommand(run: ToRun): Promise<number> {
+  const { sandbox, command, options, interruption } = run;
+  return unlessInterrupted(interruption, async () => {
+    const stdin = run.stdin === "passed" ? await takeStdin() : ({ kind: "none" } as const);
+    const start: Start = { sandbox, command, options, stdin, signal: interruption.signal };
+    return run.output === "json" ? printed(await runCollected(start), run.also) : runLive(start);
+  });
+}
+
+async function printed(result: ExecResult, also: Record<string, unknown> = {}): Promise<number> {
+  await printJson({ ...also, ...result });
+  return result.exitCode;
+}
