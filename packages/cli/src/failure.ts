@@ -1,7 +1,7 @@
 import { CommanderError } from "commander";
 import { HoldfastError } from "holdfast";
 import { write } from "./print.ts";
-import { paint } from "./style.ts";
+import { oneLine, paint } from "./style.ts";
 
 const FAILED = 1;
 const USAGE = 2;
@@ -15,9 +15,9 @@ export class UsageError extends Error {}
 export async function printFailure(error: unknown): Promise<void> {
   if (error instanceof CommanderError) return; // has printed itself
   const message = error instanceof Error ? error.message : String(error);
-  const lines = [`${paint("red", "error:", process.stderr)} ${message}`];
+  const lines = [`${paint("red", "error:", process.stderr)} ${oneLine(message)}`];
   if (error instanceof HoldfastError && error.hint !== undefined) {
-    lines.push(`${paint("yellow", "hint:", process.stderr)} ${error.hint}`);
+    lines.push(`${paint("yellow", "hint:", process.stderr)} ${oneLine(error.hint)}`);
   }
   if (process.env.HOLDFAST_DEBUG === "1") lines.push(debugText(error));
   await write(process.stderr, `${lines.join("\n")}\n`);

@@ -7,3 +7,9 @@ export function paint(colour: Colour, text: string, stream: { isTTY?: boolean } 
   const wanted = stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb";
   return wanted ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text;
 }
+
+/** What comes from a sandbox may hold anything: no control character of it may steer the terminal or break a row. */
+export function oneLine(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
+}

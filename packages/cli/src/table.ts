@@ -1,4 +1,4 @@
-import { type Colour, paint } from "./style.ts";
+import { type Colour, oneLine, paint } from "./style.ts";
 
 export interface Cell {
   text: string;
@@ -31,7 +31,7 @@ function renderRow(row: readonly Cell[], widths: readonly number[], width: numbe
   let left = width;
   const parts = row.map((cell, column) => {
     const isLast = column === row.length - 1;
-    const text = cut(oneLine(cell.text), Math.max(1, left));
+    const text = cut(cell.text, Math.max(1, left));
     const padding = isLast ? 0 : (widths[column] ?? 0) + GAP - Bun.stringWidth(text);
     left -= (widths[column] ?? 0) + GAP;
     return (cell.colour === undefined ? text : paint(cell.colour, text)) + " ".repeat(Math.max(0, padding));
@@ -49,12 +49,6 @@ function cut(text: string, width: number): string {
   return `${kept}…`;
 }
 
-// What comes from a sandbox may hold anything: no control character may reach the terminal or break a row.
-function oneLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]+/g, " ");
-}
-
 function toCell(cell: string | Cell): Cell {
-  return typeof cell === "string" ? { text: cell } : cell;
+  return typeof cell === "string" ? { text: oneLine(cell) } : { ...cell, text: oneLine(cell.text) };
 }

@@ -3,7 +3,7 @@ import type { SandboxInfo } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { print, printJson } from "../print.ts";
-import { paint } from "../style.ts";
+import { oneLine, paint } from "../style.ts";
 import { age } from "../units.ts";
 
 export function define(command: Command): void {
@@ -41,7 +41,7 @@ function render(info: SandboxInfo): string {
     ["spec", JSON.stringify(info.spec)],
   ];
   const shown = facts.filter((fact): fact is [string, string] => fact[1] !== undefined);
-  return shown.map(([name, value]) => `${paint("grey", `${name}:`.padEnd(12))} ${value}\n`).join("");
+  return shown.map(([name, value]) => `${paint("grey", `${name}:`.padEnd(12))} ${oneLine(value)}\n`).join("");
 }
 
 function when(at: string | undefined): string | undefined {

@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test";
+import { renderTable } from "./table.ts";
+
+const head = ["NAME", "NOTE"];
+
+test("columns are as wide as their content, wide characters counted", () => {
+  const rows = [
+    ["日本", "x"],
+    ["a", "y"],
+  ];
+  expect(renderTable({ head, rows, width: 80 })).toBe("NAME  NOTE\n日本  x\na     y\n");
+});
+
+test("the last column is cut to the terminal's width", () => {
+  expect(renderTable({ head, rows: [["abcd", "0123456789"]], width: 12 })).toBe("NAME  NOTE\nabcd  01234…\n");
+});
+
+test("what comes from a sandbox can neither break a row nor steer the terminal", () => {
+  expect(renderTable({ head, rows: [["a\nb", "\u001b[2Jx"]], width: 80 })).toBe("NAME  NOTE\na b    [2Jx\n");
+});
+
+test("no rows leave the head", () => {
+  expect(renderTable({ head, rows: [], width: 80 })).toBe("NAME  NOTE\n");
+});
