@@ -1,7 +1,7 @@
 import { type Command, HoldfastError, type LogEvent, type Process, type Sandbox } from "holdfast";
 import type { TakenStdin } from "./stdin.ts";
 
-export interface JobOptions {
+interface JobOptions {
   cwd?: string | undefined;
   env?: Record<string, string> | undefined;
   timeoutMs?: number | undefined;

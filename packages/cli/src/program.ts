@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { addConnectionOptions, addOutputOption } from "./context.ts";
 
 /** What a command file exports: it adds its arguments, options, examples and action to an empty command. */
-export interface CommandModule {
+interface CommandModule {
   define(command: Command): void;
 }
 

@@ -30,7 +30,7 @@ export interface ExecOptions {
 }
 
 /** Which incarnation of the sandbox answered. */
-export interface Seen {
+interface Seen {
   generation: number;
   continuity: Continuity;
 }

@@ -172,6 +172,7 @@ export class FakeServer {
         const frame = encodeFrame(event);
         if (sent + frame.length > cutAt) {
           yield frame.subarray(0, Math.max(0, cutAt - sent));
+          await Bun.sleep(5); // what was sent must leave: a body that fails in the same breath is never sent at all
           throw new Error("the connection was cut");
         }
         sent += frame.length;
