@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Machine } from "../../fixtures/machine.ts";
+import { deleteDisk, ensureDisk, listDisks } from "./disk.ts";
+import { claimUid, freeUid } from "./host-user.ts";
+import { layoutOf, makeLayout } from "./layout.ts";
+
+let machine: Machine;
+beforeAll(async () => {
+  machine = await Machine.open();
+});
+afterAll(() => machine.close());
+
+const soon = () => AbortSignal.timeout(20_000);
+const asRoot = process.getuid?.() === 0;
+
+test("files live on in the next generation; what was temporary does not", async () => {
+  const first = await machine.launch({ network: "none" });
+  await machine.run(
+    first,
+    "sh",
+    "-c",
+    "echo kept | tee /workspace/f /home/user/f /tmp/f /var/tmp/f /dev/shm/f",
+  );
+  await machine.provider.stop(first, "graceful", soon());
+  const next = await machine.launch({ network: "none" }, { ...first, instanceId: "i2", generation: 2 });
+  const ran = await machine.run(
+    next,
+    "sh",
+    "-c",
+    "ls /workspace/f /home/user/f /tmp/f /var/tmp/f /dev/shm/f 2> /dev/null",
+  );
+  expect(ran.stdout).toBe("/home/user/f\n/workspace/f\n");
+  await machine.clear();
+}, 20_000);
+
+/** Deeper than a path can be long, without permissions, with links out and names that look like options. */
+const HOSTILE = `
+  for dir in /workspace /home/user /tmp /.holdfast/state; do
+    cd $dir || exit 1
+    ln -s "$1" link; ln -s / root; mkfifo pipe; mkdir -p -- -rf 'a
+b'
+    perl -e 'for (1 .. 200) { mkdir "d" x 200; chdir "d" x 200 or die } open F, ">", "deep"'
+    mkdir -p locked/inner; touch locked/inner/file; chmod 000 locked/inner locked
+    mkdir last; chmod 000 last
+  done`;
+
+test("a hostile tree is removed, and nothing that it points at", async () => {
+  const precious = join(machine.dir, "precious");
+  mkdirSync(precious);
+  writeFileSync(join(precious, "file"), "still here");
+  const ref = await machine.launch({ network: "none" });
+  expect(await machine.run(ref, "bash", "-c", HOSTILE, "bash", precious)).toMatchObject({
+    exitCode: 0,
+    stderr: "",
+  });
+  expect((await machine.provider.stop(ref, "force", soon())).state).toBe("absent");
+  expect((await machine.provider.removeDisk(ref, soon())).state).toBe("absent");
+  expect(existsSync(join(precious, "file"))).toBe(true);
+  expect(machine.leftovers()).toEqual([]);
+}, 20_000);
+
+test("a disk that was being made or removed when the server died is finished", async () => {
+  const layout = layoutOf(join(machine.dir, "interrupted"));
+  await makeLayout(layout);
+  const ref = { installationId: "a", sandboxId: "s" };
+  mkdirSync(join(layout.sandboxes, ".new-s/workspace"), { recursive: true });
+  expect(await listDisks(layout)).toEqual([]);
+  const disk = await ensureDisk(layout, ref);
+  expect(await ensureDisk(layout, ref)).toEqual(disk);
+  expect(await listDisks(layout)).toEqual([disk]);
+  expect(existsSync(join(layout.sandboxes, ".new-s"))).toBe(false);
+  await expect(ensureDisk(layout, { ...ref, installationId: "b" })).rejects.toMatchObject({
+    code: "already_exists",
+  });
+  mkdirSync(join(layout.sandboxes, ".new-s/state"), { recursive: true });
+  expect((await deleteDisk(layout, ref)).state).toBe("absent");
+  expect(existsSync(join(layout.sandboxes, ".new-s"))).toBe(false);
+  expect(await listDisks(layout)).toEqual([]);
+});
+
+test("a disk whose owner cannot be read is an error, not nobody's", async () => {
+  const layout = layoutOf(join(machine.dir, "unreadable"));
+  await makeLayout(layout);
+  mkdirSync(join(layout.sandboxes, "s"));
+  await expect(listDisks(layout)).rejects.toMatchObject({ code: "internal" });
+});
+
+test.if(asRoot)("two sandboxes never share a user id, and one keeps its own", async () => {
+  const layout = layoutOf(join(machine.dir, "uids-test"));
+  await makeLayout(layout);
+  const first = await claimUid(layout, "one");
+  expect(await claimUid(layout, "one")).toBe(first);
+  await freeUid(layout, "one");
+  writeFileSync(join(layout.uids, String(first)), "somebody else");
+  expect(await claimUid(layout, "one")).toBe(first + 1);
+  await freeUid(layout, "one");
+  expect(await claimUid(layout, "one")).toBe(first + 1);
+});
