@@ -11,6 +11,9 @@ import { endEverything } from "./shutdown.ts";
 
 // Stdin given with a command is the largest thing that is sent in one body: 64 MiB as base64 text, with room.
 const MAX_BODY_BYTES = 128 * 1024 * 1024;
+// A silent follow or a long exec is never cut. The runtime takes this for unix sockets, too, and needs it there (10 s is
+// its default, and `server.timeout` has no effect), but its types do not know it.
+const NEVER_IDLE: object = { idleTimeout: 0 };
 const SHUTDOWN_GRACE_MS = 2_000;
 
 export interface Keeper {
@@ -55,6 +58,7 @@ function listen(socketPath: string, routes: BunRoutes) {
   rmSync(socketPath, { force: true }); // of an earlier keeper: this one has the instance now
   const umask = process.umask(0o177); // 0600 from the moment the socket exists
   const server = Bun.serve<SocketHandler>({
+    ...NEVER_IDLE,
     unix: socketPath,
     routes,
     development: false, // its error page shows source

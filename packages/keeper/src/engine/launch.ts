@@ -107,11 +107,15 @@ class ForcedEnd {
     });
   }
 
-  async begin(because: "timeout" | "cancel"): Promise<void> {
+  begin(because: "timeout" | "cancel"): void {
     if (this.because !== undefined) return;
     this.because = because;
     this.report = killTree({ leader: this.#child.ref, marker: this.#run.id });
-    await this.report;
+    void this.#giveUpAfter(this.report);
+  }
+
+  async #giveUpAfter(report: Promise<KillReport>): Promise<void> {
+    await report;
     await Bun.sleep(UNKILLABLE_MS);
     this.#giveUp({ exitCode: 137, signal: "SIGKILL" });
   }

@@ -3,8 +3,8 @@ import { isOwnChild } from "./children.ts";
 import { reap } from "./libc.ts";
 import { lookAt } from "./proc-table.ts";
 
-// Many children may end at once, and most are the runtime's own: one look for all of them.
-const GATHER_MS = 20;
+// Most children that end are the runtime's own, and a zombie costs nothing for a moment: one look for many.
+const GATHER_MS = 100;
 
 /**
  * Waits for orphans, which the kernel gives to PID 1. The runtime waits only for what it started itself, so without

@@ -24,7 +24,7 @@ export class Run {
   /** Where its stdin can be written to, if it was left open. */
   stdin: StdinWriter | undefined;
   #settle: (finished: FinishedRun) => void = () => {};
-  #cancel: (() => Promise<void>) | undefined;
+  #cancel: (() => void) | undefined;
   #cancelRequested = false;
   readonly #onEnd: (end: RunEnd) => FinishedRecord;
 
@@ -47,8 +47,8 @@ export class Run {
     this.log.write(stream, bytes);
   }
 
-  /** Says how this run is cancelled. One that was cancelled before it could be is cancelled now. */
-  onCancel(cancel: () => Promise<void>): void {
+  /** Says how this run is brought to its end. One that was cancelled before it could be is cancelled now. */
+  onCancel(cancel: () => void): void {
     this.#cancel = cancel;
     if (this.#cancelRequested) void this.cancel();
   }
@@ -62,7 +62,7 @@ export class Run {
     this.#cancelRequested = true;
     const cancel = this.#cancel;
     this.#cancel = undefined;
-    await cancel?.();
+    cancel?.();
     await this.finished;
   }
 

@@ -48,7 +48,6 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
         checkSecret(request, secret);
         admission.checkFence(request.headers.get(FENCE_HEADER));
         if (!BEFORE_ADMISSION.has(path)) admission.checkAdmitted();
-        server.timeout(request, 0); // a silent follow or a long exec is never cut
         return await handler(callOf(request, server));
       } catch (error) {
         return errorResponse(error);

@@ -42,10 +42,14 @@ export function logResponse(call: Call, log: LogToRead): Response {
   const form = formOf(call.request.headers.get("Accept") ?? "");
   const reader = new LogReader(log, since);
   const gone = new AbortController();
+  let pulls = 0;
   const body = new ReadableStream<Uint8Array>(
     {
-      pull: (to) =>
-        pull({ to, log, reader, form, stream: query.stream, follow: query.follow, signal: gone.signal }),
+      pull: (to) => {
+        const first = pulls++ === 0;
+        const { stream, follow } = query;
+        return pull({ to, first, log, reader, form, stream, follow, signal: gone.signal });
+      },
       cancel: () => {
         gone.abort();
         reader.close();
@@ -58,6 +62,7 @@ export function logResponse(call: Call, log: LogToRead): Response {
 
 interface Pull {
   readonly to: ReadableStreamDefaultController<Uint8Array>;
+  readonly first: boolean;
   readonly log: LogToRead;
   readonly reader: LogReader;
   readonly form: Form;
@@ -67,7 +72,11 @@ interface Pull {
 }
 
 /** Enqueues once, or closes. */
-async function pull({ to, log, reader, form, stream, follow, signal }: Pull): Promise<void> {
+async function pull(request: Pull): Promise<void> {
+  const { to, log, reader, form, stream, follow, signal } = request;
+  const canKeepAlive = form.keepAlive.length > 0;
+  // The runtime sends the headers with the first bytes: without any, a client would not know that it is heard.
+  const timeoutMs = request.first && canKeepAlive ? 0 : KEEP_ALIVE_MS;
   while (!signal.aborted) {
     const end = log.end(); // asked before the last read, so that nothing written before the end is missed
     const piece = reader.next();
@@ -82,8 +91,8 @@ async function pull({ to, log, reader, form, stream, follow, signal }: Pull): Pr
       reader.close();
       return to.close();
     }
-    const woken = await log.changed.wait({ timeoutMs: KEEP_ALIVE_MS, signal });
-    if (woken === "late" && form.keepAlive.length > 0) return to.enqueue(form.keepAlive);
+    const woken = await log.changed.wait({ timeoutMs, signal });
+    if (woken === "late" && canKeepAlive) return to.enqueue(form.keepAlive);
   }
 }
 
