@@ -1,4 +1,4 @@
-import { HoldfastError, type LogEvent } from "holdfast";
+import { HoldfastError, type LogEvent, type Sandbox } from "holdfast";
 import { FAILED_TO_RUN } from "./failure.ts";
 import { type Job, type Start, startJob } from "./job.ts";
 import { isBrokenPipe, write } from "./print.ts";
@@ -9,6 +9,15 @@ const BROKEN_PIPE = 141;
 /** Runs a command with its output passed on as it comes, and resolves to the exit code that is ours to leave with. */
 export async function runLive(start: Start): Promise<number> {
   const job = await startJob(start);
+  try {
+    return await follow(job);
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== "wrong_state") throw error;
+    throw await explained(start.sandbox, error);
+  }
+}
+
+async function follow(job: Job): Promise<number> {
   let lostBytes = 0;
   for await (const event of job.events) {
     if (event.type === "truncated") lostBytes += event.to - event.from;
@@ -38,6 +47,12 @@ async function exitCodeOf(event: LogEvent & { type: "exit" }, lostBytes: number)
   await note(`${lostBytes} bytes of output are missing: the log had dropped them before we could read them`);
   // What was printed is not what the command wrote: a pipeline must not take that for a success.
   return event.exitCode === 0 ? FAILED_TO_RUN : event.exitCode;
+}
+
+/** A sandbox that ended under its command: the cause is in its timeline, and is what the user wants to know. */
+async function explained(sandbox: Sandbox, error: HoldfastError): Promise<HoldfastError> {
+  const { lastDeath } = (await sandbox.refresh()).info;
+  return lastDeath === undefined ? error : lost({ reason: `${lastDeath.cause}: ${lastDeath.detail}` });
 }
 
 export function lost(event: { reason: string }): HoldfastError {

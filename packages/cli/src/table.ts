@@ -8,7 +8,7 @@ export interface Cell {
 export interface TableOptions {
   head: readonly string[];
   rows: readonly (readonly (string | Cell)[])[];
-  /** The widest a line may be. Default: the terminal's width; without a terminal nothing is cut. */
+  /** The widest a line may be. Default: the terminal's width; without one (or one that knows no width) nothing is cut. */
   width?: number;
 }
 
@@ -18,7 +18,7 @@ const GAP = 2;
 export function renderTable({
   head,
   rows,
-  width = process.stdout.columns ?? Number.POSITIVE_INFINITY,
+  width = process.stdout.columns || Number.POSITIVE_INFINITY,
 }: TableOptions): string {
   const cells = [head.map((text): Cell => ({ text, colour: "grey" })), ...rows.map((row) => row.map(toCell))];
   const widths = head.map((_, column) =>

@@ -41,13 +41,12 @@ export function wasRefused(error: unknown): boolean {
   return error instanceof HoldfastError && error.details?.connection === "refused";
 }
 
-function withTokenHint(error: HoldfastError): HoldfastError {
-  return new HoldfastError("unauthenticated", error.message, {
-    hint:
-      error.hint ??
-      "Set HOLDFAST_TOKEN to the server's token; on its own machine it is in the file `token` of its data directory.",
-    details: error.details,
-    started: error.started ?? "no",
+// The server speaks of headers; who uses the SDK or the CLI sets a variable.
+function withTokenHint({ message, details, started }: HoldfastError): HoldfastError {
+  return new HoldfastError("unauthenticated", message, {
+    hint: "Set HOLDFAST_TOKEN to the server's token. It is in the file `token` of its data directory, for its own user.",
+    details,
+    started,
   });
 }
 

@@ -25,15 +25,18 @@ const SILENCE_MS = 45_000;
 export async function* readLogs(client: Client, path: string, options: LogOptions): AsyncGenerator<LogEvent> {
   const patience = new Patience(client.patienceMs);
   let next = options.since ?? 0;
+  let again = false;
   for (;;) {
     const ended: { error?: unknown } = {};
-    for await (const event of oneConnection({ client, path, since: next, options, patience, ended })) {
+    const connection = { client, path, since: next, options, patience, ended, again };
+    for await (const event of oneConnection(connection)) {
       const fresh = notSeenBefore(event, next);
       if (fresh === undefined) continue;
       next = offsetAfter(fresh);
       yield fresh;
       if (fresh.type === "exit" || fresh.type === "lost") return;
     }
+    again = true;
     if (ended.error === undefined && options.follow !== true) return;
     await patience.pause(ended.error ?? closedEarly(client), options.signal);
   }
@@ -47,20 +50,14 @@ interface Connection {
   patience: Patience;
   /** Where a broken connection's error is left; an error that the server answered is thrown. */
   ended: { error?: unknown };
+  /** Whether this follows a connection that broke. */
+  again: boolean;
 }
 
 async function* oneConnection(connection: Connection): AsyncGenerator<LogEvent> {
-  const { client, path, since, options, patience, ended } = connection;
-  const { follow, stream, signal } = options;
-  const response = await client.open({
-    method: "GET",
-    path,
-    query: { since, follow, stream },
-    headers: { Accept: LOG_FRAMES_TYPE },
-    again: "safe",
-    signal,
-  });
-  const reader = bodyOf(response).getReader();
+  const { client, options, patience, ended } = connection;
+  const { signal } = options;
+  const reader = bodyOf(await open(connection)).getReader();
   const decoder = new FrameDecoder();
   const onAbort = (): void => void reader.cancel().catch(() => undefined);
   signal?.addEventListener("abort", onAbort, { once: true });
@@ -79,6 +76,29 @@ async function* oneConnection(connection: Connection): AsyncGenerator<LogEvent> 
     // The consumer may have left in the middle: the server must not go on sending. A broken body refuses, rightly.
     await reader.cancel().catch(() => undefined);
   }
+}
+
+async function open({ client, path, since, options, again }: Connection): Promise<Response> {
+  const { follow, stream, signal } = options;
+  const query = { since, follow, stream };
+  const headers = { Accept: LOG_FRAMES_TYPE };
+  try {
+    return await client.open({ method: "GET", path, query, headers, again: "safe", signal });
+  } catch (error) {
+    throw again && error instanceof HoldfastError && error.code === "wrong_state"
+      ? endedUnderIt(error, since)
+      : error;
+  }
+}
+
+// Not a `lost` event: what was written before the end is still in the log, and so is what became of the program.
+function endedUnderIt(cause: HoldfastError, nextOffset: number): HoldfastError {
+  return new HoldfastError("wrong_state", `the log could not be followed to its end: ${cause.message}`, {
+    cause,
+    details: { ...cause.details, nextOffset },
+    hint: `Start the sandbox and read on from offset ${nextOffset}: the log says what became of the program.`,
+    started: "yes",
+  });
 }
 
 async function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {

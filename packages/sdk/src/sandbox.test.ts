@@ -126,6 +126,24 @@ test("a log from an offset within a frame begins at exactly that byte", async ()
   expect(await text(process.logs({ since: 7 }))).toBe("789");
 });
 
+test("a sandbox that stops under a followed log: where to read on is said", async () => {
+  const sbx = await Sandbox.create({}, connection());
+  const process = await sbx.startProcess("printf 01234; cat");
+  fake.faults.cutLogsAfterBytes = 30;
+  const reading = (async () => {
+    for await (const _ of process.logs({ follow: true })) {
+      await process.write("more, which cuts the connection");
+      await sbx.stop();
+    }
+  })();
+  expect(await reading.catch((error) => error)).toMatchObject({
+    code: "wrong_state",
+    message: "the log could not be followed to its end: sandbox box-1 is stopped",
+    details: { nextOffset: 5 },
+    started: "yes",
+  });
+});
+
 test("a process: stdin, signal, status, list, kill", async () => {
   const sbx = await Sandbox.create({}, connection());
   const cat = await sbx.startProcess(["cat"]);

@@ -80,6 +80,8 @@ export class FakeServer {
         events: [{ seq: 1, at: sandbox.createdAt, type: "created", detail: { by: "test" } }],
       });
     }
+    if (sandbox.state === "stopped")
+      throw new HoldfastError("wrong_state", `sandbox ${sandbox.name} is stopped`);
     if (surface === "exec") return this.#exec(await request.json());
     if (id === undefined)
       return request.method === "GET" ? this.#processes() : this.#start(await request.json());
