@@ -92,8 +92,8 @@ async function connect(holding: Holding, lease: Lease, deps: EffectDeps): Promis
   const { store, keepers, clock, kick, log } = deps;
   try {
     const seen = await providerOf(lease, deps).observe(refOf(lease), AbortSignal.timeout(STOP_TIMEOUT_MS));
-    if (seen.state === "absent")
-      return await conclude(holding, { kind: "exited", detail: seen.detail }, deps);
+    // It died by itself: what it left behind is cleared away by a stop, whose evidence then ends the lease.
+    if (seen.state === "absent") return await orderStop(holding, "keeper_lost", deps);
     await keepers.connect({
       instanceId: lease.instanceId,
       socketPath: seen.keeper.path,
@@ -215,6 +215,8 @@ async function conclude(
   await store.save(holding, {
     sandbox: {
       ...(launched && { lastDeath: { cause, at: new Date(at).toISOString(), detail: explained } }),
+      // Its disk is next; the pass that is under way goes on to it, or the next start does.
+      ...(sandbox.desired === "deleted" && { dueAt: at }),
       ...(failed && { launchFailures: sandbox.launchFailures + 1, failure: explained }),
     },
     lease: { phase: "gone", evidence: { kind, at, detail }, nextAttemptAt: null, dueAt: null },

@@ -159,16 +159,24 @@ export class Sandboxes {
     return this.get(holding.sandbox.id);
   }
 
-  /** Wants everything of it gone. Resolves at once; `whenGone` tells when there is evidence. */
+  /** Wants everything of it gone, and waits for the evidence, but no longer than asked; the work itself goes on. */
   async delete(
     idOrName: string,
-    mode: "graceful" | "force",
-  ): Promise<{ holding: Holding; whenGone: Promise<void> } | "gone"> {
-    const { store, clock, reconciler } = this.#deps;
+    options: { mode: "graceful" | "force"; waitMs: number },
+  ): Promise<"gone" | "deleting"> {
+    const { store, clock } = this.#deps;
     if ((await store.find(idOrName)) === undefined && (await store.tombstone(idOrName)) !== undefined)
       return "gone";
-    const holding = await this.#wish(idOrName, { desired: "deleted", deleteMode: mode, dueAt: clock.now() });
-    return { holding, whenGone: reconciler.settle(holding.sandbox.id) };
+    const { sandbox } = await this.#wish(idOrName, { desired: "deleted", deleteMode: options.mode });
+    const until = clock.now() + options.waitMs;
+    for (;;) {
+      const left = Math.max(0, until - clock.now());
+      await Promise.race([this.#deps.reconciler.settle(sandbox.id), clock.sleep(left)]);
+      const now = await store.holding(sandbox.id);
+      if (now === undefined) return "gone";
+      if (clock.now() >= until) return "deleting";
+      await clock.sleep(Math.min(until, nextLook(now, clock.now())) - clock.now());
+    }
   }
 
   async #wish(idOrName: string, wish: Partial<SandboxRow>): Promise<Holding> {
@@ -178,7 +186,13 @@ export class Sandboxes {
         throw deleting(holding.sandbox);
       // Force may be asked for later; it is never taken back.
       const deleteMode = holding.sandbox.deleteMode === "force" ? "force" : (wish.deleteMode ?? "graceful");
-      const saved = await this.#deps.store.save(holding, { sandbox: { ...wish, deleteMode } });
+      // A wish that is there already is not made again: its backoff goes on.
+      if (holding.sandbox.desired === wish.desired && holding.sandbox.deleteMode === deleteMode)
+        return holding;
+      const saved = await this.#deps.store.save(holding, {
+        sandbox: { ...wish, deleteMode },
+        ...(isSettled(holding) && { lease: { dueAt: this.#deps.clock.now() } }),
+      });
       if (saved !== undefined) return saved;
     }
   }
@@ -232,6 +246,16 @@ export class Sandboxes {
       started: "no",
     });
   }
+}
+
+/** It rests, and a new wish must wake it; otherwise it has a time of its own already. */
+function isSettled({ lease }: Holding): boolean {
+  return lease?.phase === "live";
+}
+
+/** When the reconciler will look again at what did not work the last time. */
+function nextLook({ sandbox, lease }: Holding, now: number): number {
+  return lease?.nextAttemptAt ?? sandbox.dueAt ?? now + 1_000;
 }
 
 /** Refuses at creation what could only fail later. */

@@ -8,9 +8,15 @@ import { silentLog } from "./log.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Sandboxes } from "./sandboxes.ts";
 
-/** A clock that stands still until a test moves it; nothing sleeps on it by itself. */
+/** A clock that stands still until a test moves it, or until somebody has nothing left but to sleep. */
 let now = 1_000_000;
-const clock: Clock = { now: () => now, sleep: () => new Promise(() => {}) };
+const clock: Clock = {
+  now: () => now,
+  async sleep(ms) {
+    await Bun.sleep(20);
+    now += ms;
+  },
+};
 
 let provider: FakeProvider;
 let store: SqliteStore;

@@ -8,14 +8,13 @@ import {
   SandboxName,
 } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
-import type { Context } from "hono";
 import { z } from "zod";
-import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
+import { type App, type AppDeps, newApp } from "../app.ts";
 import { describe, rememberedBy, withGeneration } from "../http/describe.ts";
 import { answer, byId, jsonBody, refusals } from "./shared.ts";
 
 const WaitFlag = z.object({ wait: z.enum(["true", "false"]).default("true") });
-const Deleting = z.object({ state: z.literal("deleting"), id: z.string() });
+const Deleting = z.object({ state: z.literal("deleting") });
 
 const create = createRoute({
   method: "post",
@@ -164,12 +163,12 @@ export function sandboxRoutes({ sandboxes, log }: AppDeps): App {
 
   app.openapi(remove, async (c) => {
     const { force, wait } = c.req.valid("query");
-    const deletion = await sandboxes.delete(c.req.valid("param").id, force === "true" ? "force" : "graceful");
-    if (deletion === "gone") return c.body(null, 204);
     if (wait > 0) c.env.mayBeSilent?.();
-    const { id } = deletion.holding.sandbox;
-    const gone = await within(wait * 1000, deletion.whenGone, () => isGone(id));
-    return gone ? c.body(null, 204) : stillDeleting(c, id);
+    const mode = force === "true" ? "force" : "graceful";
+    const state = await sandboxes.delete(c.req.valid("param").id, { mode, waitMs: wait * 1000 });
+    if (state === "gone") return c.body(null, 204);
+    c.header("Retry-After", "1");
+    return c.json({ state }, 202);
   });
 
   app.openapi(events, async (c) => {
@@ -182,25 +181,7 @@ export function sandboxRoutes({ sandboxes, log }: AppDeps): App {
     return c.json({ events: shown }, 200);
   });
 
-  async function isGone(id: string): Promise<boolean> {
-    return sandboxes.get(id).then(
-      () => false,
-      () => true,
-    );
-  }
   return app;
-}
-
-function stillDeleting(c: Context<AppEnv>, id: string) {
-  c.header("Retry-After", "1");
-  return c.json({ state: "deleting" as const, id }, 202);
-}
-
-/** Waits for the reconciler's pass, but no longer than asked; the pass itself goes on. */
-async function within(ms: number, pass: Promise<void>, check: () => Promise<boolean>): Promise<boolean> {
-  const settled = pass.catch(() => undefined);
-  if (ms > 0) await Promise.race([settled, Bun.sleep(ms)]);
-  return check();
 }
 
 function parseLabel(text: string): { key: string; value?: string } {

@@ -1,0 +1,122 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type CallOptions, Sandbox } from "holdfast";
+
+export const root = resolve(import.meta.dir, "..");
+export const holdfastBin = join(root, "packages/cli/bin/holdfast");
+
+/** A real server as a child process, on a port and in a data dir of its own. */
+export class TestServer {
+  readonly dataDir: string;
+  url = "";
+  output = "";
+  #port = 0;
+  #child: Bun.Subprocess<"ignore", "pipe", "pipe"> | undefined;
+
+  private constructor(dataDir: string) {
+    this.dataDir = dataDir;
+  }
+
+  static async start(options: { dataDir?: string } = {}): Promise<TestServer> {
+    const server = new TestServer(options.dataDir ?? mkdtempSync(join(tmpdir(), "holdfast-e2e-")));
+    await server.boot();
+    return server;
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
+  get token(): string {
+    return readFileSync(join(this.dataDir, "token"), "utf8").trim();
+  }
+
+  /** What SDK calls need to find it. */
+  get at(): CallOptions {
+    return { url: this.url, token: this.token };
+  }
+
+  /** Starts it, or starts it again on the same port. */
+  async boot(): Promise<void> {
+    const args = ["serve", "--port", String(this.#port), "--data-dir", this.dataDir];
+    const child = Bun.spawn([holdfastBin, ...args], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    this.#child = child;
+    void this.#collect(child.stderr);
+    const ready = await this.#collect(child.stdout, /URL: +(\S+)[\s\S]*Ctrl-C/);
+    if (ready === undefined) throw new Error(`the server did not start:\n${this.output}`);
+    this.url = ready;
+    this.#port = Number(new URL(ready).port);
+  }
+
+  async signal(name: NodeJS.Signals): Promise<number> {
+    this.#child?.kill(name);
+    return (await this.#child?.exited) ?? 0;
+  }
+
+  async restart(name: NodeJS.Signals): Promise<void> {
+    await this.signal(name);
+    await this.boot();
+  }
+
+  fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = {
+      Authorization: `Bearer ${this.token}`,
+      "Content-Type": "application/json",
+      ...init.headers,
+    };
+    return fetch(`${this.url}${path}`, { ...init, headers });
+  }
+
+  /** Deletes every sandbox, ends the server and removes its data dir. */
+  async dispose(): Promise<void> {
+    if (this.#child?.exitCode !== null || this.#child?.signalCode !== null) await this.boot();
+
+    await Promise.all((await Sandbox.list(this.at)).map((sandbox) => sandbox.delete({ force: true })));
+    await this.signal("SIGTERM");
+    rmSync(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** Keeps the output, and resolves with what `until` finds in it; at its end, with nothing. */
+  async #collect(stream: ReadableStream<Uint8Array>, until?: RegExp): Promise<string | undefined> {
+    const from = this.output.length;
+    const decoder = new TextDecoder();
+    const found = Promise.withResolvers<string | undefined>();
+    const reading = async () => {
+      for await (const chunk of stream) {
+        this.output += decoder.decode(chunk, { stream: true });
+        const match = until?.exec(this.output.slice(from));
+        if (match) found.resolve(match[1]);
+      }
+      found.resolve(undefined);
+    };
+    void reading();
+    return found.promise;
+  }
+}
+
+/** Runs a program to its end. */
+export async function run(
+  command: string[],
+  options: { env?: Record<string, string>; cwd?: string; stdin?: string } = {},
+): Promise<{ exitCode: number; stdout: string; stderr: string }> {
+  const child = Bun.spawn(command, {
+    stdin: options.stdin === undefined ? "ignore" : new TextEncoder().encode(options.stdin),
+    stdout: "pipe",
+    stderr: "pipe",
+    cwd: options.cwd ?? root,
+    env: { ...process.env, ...options.env },
+  });
+  const [stdout, stderr, exitCode] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { exitCode, stdout, stderr };
+}
+
+/** The host's view: processes whose command line contains the text. */
+export async function hostProcesses(text: string): Promise<string[]> {
+  const { stdout } = await run(["ps", "-eo", "pid,args", "--no-headers"]);
+  return stdout.split("\n").filter((line) => line.includes(text));
+}

@@ -1,0 +1,83 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Sandbox } from "holdfast";
+import { hostProcesses, TestServer } from "./harness.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start();
+});
+afterAll(() => server.dispose(), 30_000);
+
+test("kill -9 of the server in mid-stream: the same process, and every byte exactly once", async () => {
+  const sandbox = await Sandbox.create({ name: "stream", network: "none" }, server.at);
+  const lines = 3_000;
+  const counter = await sandbox.startProcess(
+    `for i in $(seq ${lines}); do echo "line $i"; sleep 0.001; done`,
+  );
+  let text = "";
+  let killed: Promise<void> | undefined;
+  for await (const event of counter.logs({ follow: true })) {
+    if (event.type === "stdout") text += new TextDecoder().decode(event.bytes);
+    if (killed === undefined && text.length > 5_000) killed = server.restart("SIGKILL");
+  }
+  await killed;
+  expect(text).toBe(Array.from({ length: lines }, (_, i) => `line ${i + 1}\n`).join(""));
+  const after = await (await Sandbox.get("stream", server.at)).getProcess(counter.processId);
+  expect(after.pid).toBe(counter.pid);
+  expect(await after.wait()).toMatchObject({ state: "exited", exitCode: 0 });
+  expect((await Sandbox.get("stream", server.at)).info).toMatchObject({ generation: 1, state: "running" });
+}, 30_000);
+
+test("an exec during whose run the server dies still gives its one answer", async () => {
+  const sandbox = await Sandbox.create({ name: "once", network: "none" }, server.at);
+  const running = sandbox.exec("echo run >> /workspace/runs; sleep 1; wc -l < /workspace/runs");
+  await Bun.sleep(300);
+  await server.restart("SIGKILL");
+  expect(await running).toMatchObject({ stdout: "1\n", exitCode: 0 });
+}, 30_000);
+
+test("files survive a stop, processes do not, and the answer says so", async () => {
+  const sandbox = await Sandbox.create({ name: "files", network: "none" }, server.at);
+  await sandbox.exec("echo kept > /workspace/a; echo home > ~/b; sleep 1000 &");
+  await sandbox.stop();
+  expect(await hostProcesses(sandbox.id)).toEqual([]);
+  const { stdout, generation, continuity } = await sandbox.exec("cat /workspace/a ~/b; pgrep sleep");
+  expect({ stdout, generation, continuity }).toEqual({
+    stdout: "kept\nhome\n",
+    generation: 2,
+    continuity: "same-filesystem",
+  });
+}, 30_000);
+
+test("a keeper that is killed is noticed, explained, and replaced on the next use only", async () => {
+  const sandbox = await Sandbox.create({ name: "lost", network: "none" }, server.at);
+  await sandbox.exec("echo still > /workspace/here");
+  const keepers = await hostProcesses(`hf-${sandbox.id}-g1`);
+  const pid = keepers
+    .map((line) => Number.parseInt(line, 10))
+    .find((candidate) => isKeeper(candidate, sandbox.id));
+  process.kill(pid ?? 0, "SIGKILL");
+  while ((await Sandbox.get("lost", server.at)).state !== "stopped") await Bun.sleep(10);
+  expect((await Sandbox.get("lost", server.at)).info).toMatchObject({
+    state: "stopped",
+    lastDeath: { cause: "keeper_lost" },
+  });
+  expect(await hostProcesses(sandbox.id)).toEqual([]);
+  expect(await sandbox.exec("cat /workspace/here")).toMatchObject({ stdout: "still\n", generation: 2 });
+}, 30_000);
+
+test("delete leaves neither process nor directory", async () => {
+  const sandbox = await Sandbox.create({ network: "none" }, server.at);
+  await sandbox.exec("mkdir -p /workspace/deep/er && chmod 000 /workspace/deep; setsid sleep 1000 & disown");
+  await sandbox.delete();
+  expect(await hostProcesses(sandbox.id)).toEqual([]);
+  const left = [...new Bun.Glob(`**/*${sandbox.id}*`).scanSync({ cwd: server.dataDir, onlyFiles: false })];
+  expect(left).toEqual([]);
+}, 30_000);
+
+/** PID 1 of a namespace: what a process inside cannot pretend to be. */
+function isKeeper(pid: number, sandboxId: string): boolean {
+  const status = Bun.spawnSync(["grep", "-s", "NSpid", `/proc/${pid}/status`]).stdout.toString();
+  const line = Bun.spawnSync(["cat", `/proc/${pid}/cmdline`]).stdout.toString();
+  return /\t1\s*$/.test(status) && line.includes(sandboxId);
+}
