@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Command } from "./execution.ts";
+import { Command, KillReport } from "./execution.ts";
 import { AbsolutePath, ChosenId, Env } from "./names.ts";
 import type { FromViewer } from "./terminal-socket.ts";
 
@@ -67,6 +67,8 @@ export const Terminal = z.object({
   firstOffset: z.number().int(),
   nextOffset: z.number().int(),
   exit: TerminalExit.optional(),
+  /** In the answer to its destruction: how it was checked that nothing is left. */
+  kill: KillReport.optional(),
 });
 export type Terminal = z.infer<typeof Terminal>;
 

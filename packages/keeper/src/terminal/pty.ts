@@ -1,21 +1,22 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { HoldfastError, type TerminalSize } from "@holdfast/protocol";
+import type { TerminalSize } from "@holdfast/protocol";
 import { registerOwnChild } from "../engine/children.ts";
 import { lookAt, type ProcessRef } from "../engine/proc-table.ts";
-import { type HoldReason, OutputGate, whichTty } from "./output-gate.ts";
+import { PtyDevice } from "./pty-device.ts";
 import type { Timers } from "./timers.ts";
 
 // The kernel reports the output's end at once when the program is gone; this is for a kernel that does not.
 const LAST_OUTPUT_MS = 1000;
+// Input that did not fit is offered again after this: the program reads at its own pace, and nothing tells us when.
+const RETRY_MS = 2;
 
-// Of <termios.h>, equal on every Linux.
-const IXON = 0o2000;
-const CTRL_Q = 0x11;
-const CTRL_S = 0x13;
+/** `viewer`: somebody who watches is far behind. `turn`: others flood, too. */
+export type HoldReason = "viewer" | "turn";
 
 export interface PtyOptions {
-  readonly argv: readonly string[];
+  /** Starts `argv` with the terminal, see `onTerminal` in shells.ts. */
+  readonly wrapper: (ttyPath: string) => readonly string[];
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly size: TerminalSize;
@@ -34,63 +35,50 @@ export interface PtyOptions {
 export class Pty {
   readonly leader: ProcessRef;
   readonly #options: PtyOptions;
+  readonly #device: PtyDevice;
   readonly #child: Bun.Subprocess;
-  readonly #terminal: Bun.Terminal;
-  readonly #gate: OutputGate | undefined;
-  #pendingInput = 0;
+  readonly #holds = new Set<HoldReason>();
+  #released: (() => void) | undefined;
+  #typed: Uint8Array[] = [];
   #outputEnded = false;
   #finished = false;
 
+  /** Throws if the program cannot be started. */
   constructor(options: PtyOptions) {
     this.#options = options;
-    const { made, ttyPath } = whichTty(() => this.#spawn());
-    this.#child = made;
-    this.leader = { pid: made.pid, startTime: lookAt(made.pid)?.startTime ?? 0 };
-    if (made.terminal === undefined || ttyPath === undefined) {
-      this.#finished = true;
-      made.kill("SIGKILL");
-      throw new HoldfastError("internal", "the sandbox gave no pseudo-terminal", {
-        started: "yes",
-        hint: "check that /dev/pts and /proc are mounted inside the sandbox",
-      });
+    this.#device = new PtyDevice(options.size);
+    try {
+      this.#child = this.#spawn();
+    } catch (error) {
+      void this.#device.close();
+      throw error;
     }
-    this.#terminal = made.terminal;
-    this.#gate = new OutputGate(ttyPath);
+    this.leader = { pid: this.#child.pid, startTime: lookAt(this.#child.pid)?.startTime ?? 0 };
+    void this.#readAll();
   }
 
   /** How much of what was typed the program's terminal has not taken yet. */
   get pendingInputBytes(): number {
-    return this.#pendingInput;
+    return this.#typed.reduce((sum, { length }) => sum + length, 0);
   }
 
+  /** Stops reading until the reason is released; the program then waits in its `write`. One chunk may still come. */
   hold(reason: HoldReason): void {
-    this.#gate?.hold(reason);
+    this.#holds.add(reason);
   }
 
   release(reason: HoldReason): void {
-    this.#gate?.release(reason);
+    if (this.#holds.delete(reason) && this.#holds.size === 0) this.#released?.();
   }
 
-  /**
-   * Types. Ctrl-S and Ctrl-Q are carried out here while the terminal honours them: left to the kernel, our next
-   * release of the output would undo a Ctrl-S.
-   */
   write(bytes: Uint8Array): void {
-    if (this.#finished) return;
-    let from = 0;
-    const honoured = (this.#terminal.inputFlags & IXON) !== 0;
-    for (const [at, byte] of bytes.entries()) {
-      if (!honoured || (byte !== CTRL_S && byte !== CTRL_Q)) continue;
-      this.#type(bytes.subarray(from, at));
-      from = at + 1;
-      if (byte === CTRL_S) this.hold("user");
-      else this.release("user");
-    }
-    this.#type(bytes.subarray(from));
+    if (this.#finished || bytes.length === 0) return;
+    this.#typed.push(bytes);
+    if (this.#typed.length === 1) this.#type();
   }
 
-  resize({ cols, rows }: TerminalSize): void {
-    if (!this.#finished) this.#terminal.resize(cols, rows);
+  resize(size: TerminalSize): void {
+    this.#device.resize(size);
   }
 
   /** A window change that changes nothing: full-screen programs answer it by drawing everything anew. */
@@ -106,54 +94,72 @@ export class Pty {
 
   /** Ends the wait for a program whose end does not show. */
   close(): void {
-    this.#gate?.close();
     this.#finish();
   }
 
-  #type(bytes: Uint8Array): void {
-    if (bytes.length === 0) return;
-    this.#pendingInput += bytes.length;
-    this.#terminal.write(bytes);
-  }
-
   #spawn(): Bun.Subprocess {
-    const { argv, cwd, env, size, onOutput } = this.#options;
-    const child = Bun.spawn([...argv], {
+    const { wrapper, cwd, env } = this.#options;
+    const child = Bun.spawn([...wrapper(this.#device.ttyPath)], {
       cwd,
       env,
-      terminal: {
-        ...size,
-        data: (_, bytes) => onOutput(bytes),
-        drain: () => this.#inputTaken(),
-        exit: () => this.#outputEnd(),
-      },
+      detached: true,
+      stdio: ["ignore", "ignore", "ignore"],
       onExit: () => this.#programEnd(),
     });
     registerOwnChild(child);
     return child;
   }
 
-  #inputTaken(): void {
-    this.#pendingInput = 0;
+  async #readAll(): Promise<void> {
+    for (;;) {
+      const bytes = await this.#device.read();
+      if (bytes === undefined || this.#finished) break;
+      this.#options.onOutput(bytes);
+      if (this.#holds.size > 0) await this.#whenReleased();
+    }
+    this.#outputEnded = true;
+    if (this.#programEnded) this.#finish();
+  }
+
+  /** A program that has ended is read to its end, whoever is behind: there is little left. */
+  async #whenReleased(): Promise<void> {
+    if (this.#programEnded) return;
+    await new Promise<void>((resolve) => {
+      this.#released = resolve;
+    });
+    this.#released = undefined;
+  }
+
+  #type(): void {
+    while (this.#typed.length > 0) {
+      const [first, ...rest] = this.#typed as [Uint8Array, ...Uint8Array[]];
+      const taken = this.#device.write(first);
+      if (taken < first.length) {
+        this.#typed[0] = first.subarray(taken);
+        this.#options.timers.after(RETRY_MS, () => this.#type());
+        return;
+      }
+      this.#typed = rest;
+    }
     if (!this.#finished) this.#options.onInputTaken();
   }
 
-  #programEnd(): void {
-    this.#gate?.close();
-    if (this.#outputEnded) this.#finish();
-    else this.#options.timers.after(LAST_OUTPUT_MS, () => this.#finish());
+  get #programEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  #outputEnd(): void {
-    this.#outputEnded = true;
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) this.#finish();
+  #programEnd(): void {
+    this.#released?.();
+    if (this.#outputEnded) this.#finish();
+    else this.#options.timers.after(LAST_OUTPUT_MS, () => this.#finish());
   }
 
   #finish(): void {
     if (this.#finished) return;
     this.#finished = true;
-    this.#terminal.close();
-    this.#options.onExit(endingOf(this.#child));
+    this.#typed = [];
+    this.#released?.();
+    void this.#device.close().then(() => this.#options.onExit(endingOf(this.#child)));
   }
 }
 

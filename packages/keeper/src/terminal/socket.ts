@@ -6,70 +6,71 @@ import {
   type ToViewer,
   terminalCloseCode,
 } from "@holdfast/protocol";
+import type { SocketHandler } from "../http/guard.ts";
 import type { Terminal } from "./terminal.ts";
 import type { Terminals } from "./terminals.ts";
 import type { Viewer } from "./viewer.ts";
 
-/** What a socket carries from its upgrade on. */
-export interface TerminalSocketData {
-  readonly surface: "terminal";
-  readonly terminals: Terminals;
-  readonly terminalId: string;
-  readonly query: TerminalConnectQuery;
-  attached?: { readonly terminal: Terminal; readonly viewer: Viewer };
-}
-
-type Socket = Bun.ServerWebSocket<TerminalSocketData>;
+type Socket = Bun.ServerWebSocket<SocketHandler>;
 
 /**
- * A viewer's socket. What is wrong with the request is said in an `error` frame and not in the answer to the upgrade,
- * because a page gets to see only the former.
+ * A viewer's connection, from its upgrade on. What is wrong with the request is said in an `error` frame and not in
+ * the answer to the upgrade, because a page gets to see only the former.
  */
-export const terminalSocket = {
-  open(ws: Socket): void {
-    const { terminals, terminalId, query } = ws.data;
-    orRefuse(ws, () => {
-      const terminal = terminals.get(terminalId);
-      ws.data.attached = { terminal, viewer: terminal.attach(ws, query) };
-    });
-  },
+export class TerminalSocket implements SocketHandler {
+  readonly #terminals: Terminals;
+  readonly #terminalId: string;
+  readonly #query: TerminalConnectQuery;
+  #attached: { readonly terminal: Terminal; readonly viewer: Viewer } | undefined;
 
-  message(ws: Socket, message: string | Uint8Array): void {
-    const { terminal, viewer } = ws.data.attached ?? {};
-    if (terminal === undefined || viewer === undefined) return;
+  constructor(options: { terminals: Terminals; terminalId: string; query: TerminalConnectQuery }) {
+    this.#terminals = options.terminals;
+    this.#terminalId = options.terminalId;
+    this.#query = options.query;
+  }
+
+  open(socket: Socket): void {
+    orRefuse(socket, () => {
+      const terminal = this.#terminals.get(this.#terminalId);
+      this.#attached = { terminal, viewer: terminal.attach(socket, this.#query) };
+    });
+  }
+
+  message(socket: Socket, message: string | Buffer): void {
+    if (this.#attached === undefined) return;
+    const { terminal, viewer } = this.#attached;
     viewer.heard();
-    orRefuse(ws, () => {
+    orRefuse(socket, () => {
       if (typeof message !== "string") return terminal.input(viewer, message);
       const frame = parseFrame(message);
       if (frame.type === "resize") terminal.resizeBy(viewer, { cols: frame.cols, rows: frame.rows });
       else terminal.ack(viewer, frame.offset);
     });
-  },
+  }
 
-  drain(ws: Socket): void {
-    const { terminal, viewer } = ws.data.attached ?? {};
-    if (viewer !== undefined) terminal?.flowed(viewer);
-  },
+  drain(): void {
+    if (this.#attached !== undefined) this.#attached.terminal.flowed(this.#attached.viewer);
+  }
 
-  pong(ws: Socket): void {
-    ws.data.attached?.viewer.pong();
-  },
+  pong(): void {
+    this.#attached?.viewer.pong();
+  }
 
-  close(ws: Socket): void {
-    const { terminal, viewer } = ws.data.attached ?? {};
-    if (viewer !== undefined) terminal?.detach(viewer);
-  },
-};
+  close(): void {
+    if (this.#attached !== undefined) this.#attached.terminal.detach(this.#attached.viewer);
+    this.#attached = undefined;
+  }
+}
 
 /** A mistake that leaves the viewer attached is told; anything else ends the connection. */
-function orRefuse(ws: Socket, action: () => void): void {
+function orRefuse(socket: Socket, action: () => void): void {
   try {
     action();
   } catch (error) {
     const told = error instanceof HoldfastError ? error : new HoldfastError("internal", String(error));
-    ws.sendText(JSON.stringify({ type: "error", ...told.toBody() } satisfies ToViewer));
+    socket.sendText(JSON.stringify({ type: "error", ...told.toBody() } satisfies ToViewer));
     if (told.code !== "forbidden" && told.code !== "wrong_state") {
-      ws.close(terminalCloseCode.refused, told.code);
+      socket.close(terminalCloseCode.refused, told.code);
     }
   }
 }

@@ -8,7 +8,7 @@ import {
 } from "@holdfast/protocol";
 import type { ProcessRef } from "../engine/proc-table.ts";
 import { Modes } from "./modes.ts";
-import { Pty } from "./pty.ts";
+import { Pty, type PtyOptions } from "./pty.ts";
 import { Ring } from "./ring.ts";
 import type { Timers } from "./timers.ts";
 import type { Seat, Turns } from "./turns.ts";
@@ -29,7 +29,7 @@ export interface TerminalOptions {
   readonly terminalId: string;
   readonly ptyId: string;
   readonly command: Command;
-  readonly argv: readonly string[];
+  readonly wrapper: PtyOptions["wrapper"];
   readonly cwd: string;
   readonly env: Record<string, string>;
   readonly size: TerminalSize;
@@ -124,6 +124,8 @@ export class Terminal {
 
   setGrace(graceSeconds: number | null): void {
     this.#graceSeconds = graceSeconds;
+    this.#cancelGrace?.();
+    this.#cancelGrace = undefined;
     this.#armGrace();
   }
 
@@ -246,13 +248,15 @@ export class Terminal {
     return [...this.#viewers].filter((viewer) => !viewer.readonly).length;
   }
 
+  /** Runs from the moment the last writer left; who merely looks on neither stops nor restarts it. */
   #armGrace(): void {
-    this.#cancelGrace?.();
-    this.#cancelGrace = undefined;
-    if (this.#graceSeconds === null || this.#exit !== undefined || this.#writers() > 0) return;
-    this.#cancelGrace = this.#options.timers.after(this.#graceSeconds * 1000, () =>
-      this.#options.onGraceOver(),
-    );
+    if (this.#graceSeconds === null || this.#exit !== undefined || this.#writers() > 0) {
+      this.#cancelGrace?.();
+      this.#cancelGrace = undefined;
+      return;
+    }
+    const { timers, onGraceOver } = this.#options;
+    this.#cancelGrace ??= timers.after(this.#graceSeconds * 1000, () => onGraceOver());
   }
 
   #armPulse(): void {

@@ -111,7 +111,7 @@ test("destroy ends the whole tree, also what left its session and ignores the ha
   expect(first).toEqual(second);
   expect(first).toMatchObject({
     status: 200,
-    body: { terminal: { state: "exited", exit: { cause: "destroyed" } }, kill: { survivors: [] } },
+    body: { state: "exited", exit: { cause: "destroyed" }, kill: { survivors: [] } },
   });
   expect(bench.processes()).toEqual([]);
   await viewer.until(({ closed }) => closed !== undefined);

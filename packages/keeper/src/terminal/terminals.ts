@@ -4,7 +4,6 @@ import {
   DEFAULT_TERMINAL_SIZE,
   HoldfastError,
   type KeeperBoot,
-  type KillReport,
   type TerminalCreated,
   type TerminalExit,
   type Terminal as TerminalFacts,
@@ -15,7 +14,7 @@ import { environmentOf } from "../engine/environment.ts";
 import { signalExactly } from "../engine/proc-table.ts";
 import { argvOf, type Shell } from "../engine/shell.ts";
 import { killTree } from "../engine/tree.ts";
-import { loginShell } from "./login-shell.ts";
+import { loginShell, onTerminal } from "./shells.ts";
 import { checkStart } from "./start-check.ts";
 import { Terminal } from "./terminal.ts";
 import { realTimers, type Timers } from "./timers.ts";
@@ -36,12 +35,7 @@ export interface TerminalHost {
 interface Entry {
   readonly terminal: Terminal;
   readonly request: TerminalRequest;
-  destroying?: Promise<Destroyed>;
-}
-
-export interface Destroyed {
-  readonly terminal: TerminalFacts;
-  readonly kill: KillReport;
+  destroying?: Promise<TerminalFacts>;
 }
 
 /** All terminals of this sandbox, running and lately ended. */
@@ -89,7 +83,7 @@ export class Terminals {
   }
 
   /** Ends the program with everything it started, and forgets the terminal. Several callers get the one answer. */
-  async destroy(id: string, cause: TerminalExit["cause"] = "destroyed"): Promise<Destroyed> {
+  async destroy(id: string, cause: TerminalExit["cause"] = "destroyed"): Promise<TerminalFacts> {
     const entry = this.#entries.get(id);
     if (entry === undefined) throw unknown(id);
     entry.destroying ??= this.#end(entry, cause).finally(() => this.#entries.delete(id));
@@ -124,7 +118,7 @@ export class Terminals {
       terminalId,
       ptyId,
       command,
-      argv,
+      wrapper: onTerminal(argv, this.#host.shell),
       cwd,
       env,
       size: sizeOf(request, DEFAULT_TERMINAL_SIZE),
@@ -146,7 +140,7 @@ export class Terminals {
     return { command: argv, argv };
   }
 
-  async #end({ terminal }: Entry, cause: TerminalExit["cause"]): Promise<Destroyed> {
+  async #end({ terminal }: Entry, cause: TerminalExit["cause"]): Promise<TerminalFacts> {
     const { leader, ptyId } = terminal;
     terminal.endBecause(cause);
     // A shell at its prompt ignores SIGTERM; a hang-up it takes as a reason to save its history and go.
@@ -154,7 +148,7 @@ export class Terminals {
     const kill = await killTree({ leader, marker: ptyId });
     if (kill.survivors.length > 0) terminal.abandon();
     await terminal.ended;
-    return { terminal: terminal.facts(), kill };
+    return { ...terminal.facts(), kill };
   }
 
   #checkRoom(): void {

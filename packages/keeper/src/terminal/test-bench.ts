@@ -3,38 +3,52 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   type Env,
-  HoldfastError,
+  FENCE_HEADER,
   type KeeperBoot,
   type TerminalCreated,
   type Terminal as TerminalFacts,
   type TerminalRequest,
   type ToViewer,
 } from "@holdfast/protocol";
+import { Admission } from "../admission.ts";
 import { hasEnvironmentEntry, listProcesses } from "../engine/proc-table.ts";
 import { findShell } from "../engine/shell.ts";
+import { guarded, type SocketHandler } from "../http/guard.ts";
 import { terminalRoutes } from "./routes.ts";
-import { type TerminalSocketData, terminalSocket } from "./socket.ts";
 import { Terminals } from "./terminals.ts";
 import { realTimers, type Timers } from "./timers.ts";
+
+const SECRET = "s".repeat(32);
+export const HEADERS = { Authorization: `Bearer ${SECRET}`, [FENCE_HEADER]: "1" };
 
 /** Terminals behind a real server, for tests; closing it fails if anything is left behind. */
 export class Bench {
   readonly terminals: Terminals;
   readonly home = mkdtempSync(join(tmpdir(), "holdfast-terminal-"));
   readonly #sandboxId = `test-${crypto.randomUUID()}`;
-  readonly #server: Bun.Server<TerminalSocketData>;
+  readonly #server: Bun.Server<SocketHandler>;
   readonly #fdsBefore = ttysOpen();
 
   constructor(timers: Timers = realTimers) {
     const boot = bootOf({ home: this.home, sandboxId: this.#sandboxId });
     this.terminals = new Terminals({ boot, shell: findShell(boot.env) }, timers);
-    this.#server = Bun.serve({
+    const admission = new Admission(boot);
+    admission.admit({ instanceId: boot.instanceId, generation: boot.generation, fence: 1 });
+    this.#server = Bun.serve<SocketHandler>({
       port: 0,
-      idleTimeout: 0,
       development: false,
-      routes: { ...terminalRoutes(this.terminals), "/ping": () => new Response("pong") },
-      websocket: { ...terminalSocket, idleTimeout: 0, sendPings: false },
-      error: errorResponse,
+      routes: guarded(terminalRoutes(this.terminals), { secret: boot.secret, admission }),
+      fetch: () => new Response("nothing here"),
+      websocket: {
+        maxPayloadLength: 1024 * 1024,
+        idleTimeout: 0,
+        sendPings: false,
+        open: (socket) => socket.data.open?.(socket),
+        message: (socket, message) => socket.data.message(socket, message),
+        drain: (socket) => socket.data.drain?.(socket),
+        pong: (socket) => socket.data.pong?.(socket),
+        close: (socket, code, reason) => socket.data.close?.(socket, code, reason),
+      },
     });
   }
 
@@ -49,6 +63,7 @@ export class Bench {
   async call(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }> {
     const reply = await fetch(`${this.url}/v1/terminals${path}`, {
       method,
+      headers: HEADERS,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     return { status: reply.status, body: await reply.json() };
@@ -102,7 +117,7 @@ export class TestViewer {
   readonly #waiting = new Set<() => void>();
 
   constructor(url: string) {
-    this.socket = new WebSocket(url);
+    this.socket = new WebSocket(url, { headers: HEADERS });
     this.socket.binaryType = "arraybuffer";
     this.socket.onmessage = ({ data }) => this.#took(data);
     this.socket.onclose = ({ code, reason }) => {
@@ -181,7 +196,7 @@ export class TestViewer {
 function bootOf({ home, sandboxId }: { home: string; sandboxId: string }): KeeperBoot {
   const env: Env = { PATH: "/usr/local/bin:/usr/bin:/bin", HOME: home, LANG: "C.UTF-8", PS1: "$ " };
   return {
-    secret: "s".repeat(32),
+    secret: SECRET,
     sandboxId,
     instanceId: "i",
     generation: 1,
@@ -190,11 +205,6 @@ function bootOf({ home, sandboxId }: { home: string; sandboxId: string }): Keepe
     env,
     cwd: home,
   };
-}
-
-function errorResponse(error: Error): Response {
-  if (!(error instanceof HoldfastError)) throw error;
-  return Response.json(error.toBody(), { status: error.status });
 }
 
 function ttysOpen(): number {

@@ -58,9 +58,9 @@ export class Viewer {
   pump(): void {
     const { ring, socket } = this.#options;
     while (!this.#closed && this.#sent < ring.end) {
-      if (this.#sent < ring.start) this.#skipTo(ring.start);
       const room = this.#room();
       if (room <= 0) return;
+      if (this.#sent < ring.start) this.#skipTo(ring.start);
       const bytes = ring.read(this.#sent, Math.min(FRAME_BYTES, room));
       socket.sendBinary(bytes);
       this.#sent += bytes.length;
@@ -119,8 +119,9 @@ export class Viewer {
 
   #skipTo(offset: number): void {
     this.say({ type: "truncated", from: this.#sent, to: offset, restore: this.#options.modes.restore });
+    // What is on its way stays on its way.
+    this.#acked += offset - this.#sent;
     this.#sent = offset;
-    this.#acked = offset;
   }
 
   #sayExit(exit: TerminalExit): void {

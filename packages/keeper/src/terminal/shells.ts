@@ -1,0 +1,44 @@
+import { accessSync, constants } from "node:fs";
+import { HoldfastError } from "@holdfast/protocol";
+import type { Shell } from "../engine/shell.ts";
+
+/**
+ * What a terminal runs when nothing else was asked for: the user's `$SHELL`, else bash, else sh, as a login shell, so
+ * that its start-up files set up what a person is used to.
+ */
+export function loginShell(env: Record<string, string>, found: Shell | undefined): string[] {
+  const wanted = env.SHELL;
+  if (wanted?.startsWith("/") && isExecutable(wanted)) return [wanted, "-l"];
+  return [mustHave(found).path, "-l"];
+}
+
+/**
+ * Starts a program on a terminal. A session's leader that opens a terminal gets it as its own, and no call of the
+ * runtime's does that for a terminal of ours: so a shell opens it, and becomes the program.
+ */
+export function onTerminal(argv: readonly string[], found: Shell | undefined): (ttyPath: string) => string[] {
+  // Bash would run what BASH_ENV names, even here; as `sh` it does not.
+  const shell = isExecutable("/bin/sh") ? ["/bin/sh"] : [mustHave(found).path, "--posix"];
+  return (ttyPath) => [...shell, "-c", 'exec <>"$0" >&0 2>&0; exec "$@"', ttyPath, ...argv];
+}
+
+function mustHave(found: Shell | undefined): Shell {
+  if (found !== undefined) return found;
+  throw new HoldfastError(
+    "unsupported",
+    "a terminal needs a shell, and this sandbox has neither bash nor sh",
+    {
+      hint: "use an image that has a shell, or start the program as a process",
+      started: "no",
+    },
+  );
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
