@@ -1,6 +1,5 @@
-import { statSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { constants } from "node:fs/promises";
-import { networkInterfaces } from "node:os";
 import { HoldfastError } from "@holdfast/protocol";
 import { isRoot } from "./host-user.ts";
 import { findProgram, programPath } from "./programs.ts";
@@ -76,11 +75,25 @@ export function pastaCommand(): string[] {
  * is its own there, so the route for it has no effect.
  */
 export function blockedRoutes(): string {
-  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return addresses
-    .filter(({ internal, address }) => !internal && !address.startsWith("fe80:"))
-    .map(({ address, family }) => `route add unreachable ${address}/${family === "IPv6" ? 128 : 32}\n`)
-    .join("");
+  const v4 = ownAddresses4().filter((address) => !address.startsWith("127."));
+  const v6 = ownAddresses6().filter((address) => address !== LOOPBACK6 && !address.startsWith("fe80:"));
+  const targets = [...v4.map((address) => `${address}/32`), ...v6.map((address) => `${address}/128`)];
+  return targets.map((target) => `route add unreachable ${target}\n`).join("");
+}
+
+const LOOPBACK6 = "0000:0000:0000:0000:0000:0000:0000:0001";
+
+/** From the kernel's own routing: lists of interfaces leave out those without a carrier, such as an idle bridge. */
+function ownAddresses4(): string[] {
+  const entries = readFileSync("/proc/net/fib_trie", "utf8").matchAll(/\|-- (\S+)\n\s+\/32 host LOCAL/g);
+  return [...new Set([...entries].map((entry) => entry[1] ?? ""))];
+}
+
+function ownAddresses6(): string[] {
+  // Not there where IPv6 is switched off: then nothing can be reached by it either.
+  if (!existsSync("/proc/net/if_inet6")) return [];
+  const lines = readFileSync("/proc/net/if_inet6", "utf8").matchAll(/^([0-9a-f]{32}) /gm);
+  return [...lines].map((line) => (line[1] ?? "").replace(/(.{4})(?!$)/g, "$1:"));
 }
 
 function openToAll(mode: number): boolean {

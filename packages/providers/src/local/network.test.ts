@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { Machine } from "../../fixtures/machine.ts";
+import { assertFullNetwork, fullNetworkProblem } from "./network.ts";
+import { findByName, isAlive } from "./processes.ts";
+
+const asRoot = process.getuid?.() === 0;
+const isFull = fullNetworkProblem() === undefined;
+
+let machine: Machine;
+beforeAll(async () => {
+  machine = await Machine.open();
+});
+afterAll(() => machine.close());
+
+test.if(asRoot && isFull)(
+  "full reaches what is beyond the host and resolves names, and nothing of the host itself",
+  async () => {
+    const scenario = join(import.meta.dir, "../../fixtures/network-scenario.ts");
+    const child = Bun.spawn(["unshare", "-n", "-m", process.execPath, scenario], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const [stdout, stderr] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    expect({ stderr, exitCode: await child.exited }).toEqual({ stderr: "", exitCode: 0 });
+    expect(JSON.parse(stdout)).toEqual({
+      beyondTheRouter: "outside",
+      gateway: "nobody",
+      loopback: "nobody",
+      loopback6: "nobody",
+      hostAddress: "nobody",
+      otherHostAddress: "nobody",
+      name: "203.0.113.7",
+      withoutNetwork: "nobody",
+      twoOnOnePort: "listens listens",
+    });
+  },
+  30_000,
+);
+
+test.if(isFull)("the sandbox outlives its network, and stop still finds everything", async () => {
+  const ref = await machine.launch({ network: "full" });
+  const name = `hf-${ref.sandboxId}-g1`;
+  const [pasta] = (await findByName(name)).filter(({ argv }) => argv[0]?.endsWith("pasta"));
+  if (pasta === undefined) throw new Error("pasta does not run");
+  process.kill(pasta.pid, "SIGKILL");
+  while (isAlive(pasta)) await Bun.sleep(1);
+  expect((await machine.run(ref, "echo", "alive")).stdout).toBe("alive\n");
+  expect((await machine.provider.stop(ref, "graceful", AbortSignal.timeout(10_000))).state).toBe("absent");
+  expect(await findByName(name)).toEqual([]);
+  await machine.clear();
+});
+
+test.if(isFull)("nothing of the network outlives the sandbox", async () => {
+  const ref = await machine.launch({ network: "full" });
+  const processes = await findByName(`hf-${ref.sandboxId}-g1`);
+  expect(processes.map(({ argv }) => argv[0]?.split("/").at(-1)).sort()).toEqual(["bwrap", "ld.so", "pasta"]);
+  await machine.crash(ref);
+  expect((await machine.provider.observe(ref, AbortSignal.timeout(5_000))).state).toBe("absent");
+  expect(processes.filter(isAlive)).toEqual([]);
+  await machine.clear();
+});
+
+test.if(!isFull)("without what it needs, full is refused with the remedy, and never replaced", async () => {
+  expect(assertFullNetwork).toThrow(/network "full" is not available here/);
+  const launched = machine.launch({ network: "full" });
+  await expect(launched).rejects.toMatchObject({
+    code: "unsupported",
+    hint: expect.stringContaining("sudo "),
+  });
+  expect(machine.provider.capabilities.networks).toEqual(["none"]);
+  await machine.clear();
+});
