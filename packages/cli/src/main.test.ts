@@ -153,6 +153,29 @@ test("Ctrl-C cancels the command and leaves with 130", async () => {
   expect([...fake.runs.values()].map((run) => run.ending?.cancelled)).toEqual([true]);
 });
 
+test("a second Ctrl-C leaves at once, though the first one's cancel is not through", async () => {
+  await holdfast(["create", "--name", "a"]);
+  fake.faults.deafTo = "/cancel";
+  const child = start(["exec", "a", "echo up; exec sleep 1000"]);
+  await child.stdout.getReader().read();
+  child.kill("SIGINT");
+  await Bun.sleep(50); // two signals at once are one to the kernel
+  child.kill("SIGINT");
+  expect(await child.exited).toBe(130);
+});
+
+test("output that the log dropped is no success", async () => {
+  await holdfast(["create", "--name", "a"]);
+  const child = start(["exec", "a", "sleep 0.1; printf rest"]);
+  while (fake.runs.size === 0) await Bun.sleep(1);
+  const [run] = fake.runs.values();
+  run?.events.push({ type: "truncated", from: 0, to: 7 });
+  if (run !== undefined) run.nextOffset = 7;
+  expect(await text(child.stdout)).toBe("rest");
+  expect(await text(child.stderr)).toStartWith("holdfast: 7 bytes of output are missing");
+  expect(await child.exited).toBe(125);
+});
+
 test("a reader that went away ends the command quietly", async () => {
   await holdfast(["create", "--name", "a"]);
   const pipeline = `"${launcher}" exec a -- yes | head -n 2`;

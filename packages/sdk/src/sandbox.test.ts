@@ -64,9 +64,20 @@ test("an abort cancels the command and rejects with the reason", async () => {
   const abort = new AbortController();
   const running = sbx.exec("sleep 1000", { commandId: "c1", signal: abort.signal });
   const reason = new Error("changed my mind");
-  abort.abort(reason); // before the request has arrived: the cancel must not overtake it
+  await until(() => fake.runs.has("c1"));
+  abort.abort(reason);
   expect(await running.catch((error) => error)).toBe(reason);
   expect(fake.runs.get("c1")?.ending).toMatchObject({ cancelled: true, signal: "SIGKILL" });
+});
+
+test("a cancel that overtakes its command waits for it to arrive", async () => {
+  const sbx = await Sandbox.create({}, connection());
+  fake.faults.execArrivesAfterMs = 40;
+  const abort = new AbortController();
+  const running = sbx.exec("sleep 1000", { commandId: "c1", signal: abort.signal });
+  abort.abort();
+  expect((await running.catch((error) => error)).name).toBe("AbortError");
+  expect(fake.runs.get("c1")?.ending).toMatchObject({ cancelled: true });
 });
 
 test("an abort whose cancel fails says that the command may still run", async () => {

@@ -18,6 +18,10 @@ export class FakeServer {
     refuse: 0,
     cutLogsAfterBytes: Number.POSITIVE_INFINITY,
     deletingFor: 0,
+    /** How long an exec is on its way. */
+    execArrivesAfterMs: 0,
+    /** Requests whose path ends like this are never answered. */
+    deafTo: undefined as string | undefined,
   };
   readonly #byKey = new Map<string, string>();
 
@@ -45,6 +49,8 @@ export class FakeServer {
 
   /** For a real socket: `Bun.serve({ fetch: (request) => fake.answer(request) })`. */
   answer(request: Request): Promise<Response> {
+    const { deafTo } = this.faults;
+    if (deafTo !== undefined && request.url.endsWith(deafTo)) return new Promise(() => undefined);
     return this.#handle(request).catch(asResponse);
   }
 
@@ -129,6 +135,7 @@ export class FakeServer {
   }
 
   async #exec(body: ExecBody): Promise<Response> {
+    await Bun.sleep(this.faults.execArrivesAfterMs);
     const run = this.#attachOrRun(body.commandId, body);
     const input =
       typeof body.stdin === "string" ? body.stdin : Buffer.from(body.stdin?.base64 ?? "", "base64");
