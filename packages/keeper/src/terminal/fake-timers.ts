@@ -1,4 +1,4 @@
-import type { Timers } from "./timers.ts";
+import { realTimers, type Timers } from "./timers.ts";
 
 /** Time that stands still until a test moves it. */
 export class FakeTimers implements Timers {
@@ -34,4 +34,10 @@ export class FakeTimers implements Timers {
     const due = [...this.#due].filter(({ at }) => at <= until);
     return due.sort((a, b) => a.at - b.at)[0];
   }
+}
+
+/** Seconds stand still until the test moves them; what takes less passes as it does. */
+export function fakeSeconds(fake: FakeTimers): Timers {
+  const after: Timers["after"] = (ms, action) => (ms < 1000 ? realTimers : fake).after(ms, action);
+  return { now: () => fake.now(), after };
 }

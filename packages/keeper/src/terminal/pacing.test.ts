@@ -1,13 +1,14 @@
 import { expect, test } from "bun:test";
-import { FakeTimers } from "./fake-timers.ts";
+import { FakeTimers, fakeSeconds } from "./fake-timers.ts";
 import { Bench, HEADERS } from "./test-bench.ts";
 
 const KIB = 1024;
 
 test("a viewer with a window never has more than that on its way, and loses nothing", async () => {
   await using bench = new Bench();
-  await bench.create({ id: "t", command: "yes 0123456789abcdef | head -c 3000000; read x" });
+  await bench.create({ id: "t", command: "read x; yes 0123456789abcdef | head -c 3000000; read x" });
   const viewer = await bench.connect("t", `window=${64 * KIB}`);
+  viewer.type("\r");
   let acked = 0;
   while (acked < 3_000_000) {
     await viewer.until(({ offset }) => offset > acked);
@@ -16,12 +17,13 @@ test("a viewer with a window never has more than that on its way, and loses noth
     viewer.socket.send(JSON.stringify({ type: "ack", offset: acked }));
   }
   expect(viewer.frames.map(({ type }) => type)).toEqual(["ready"]);
-  expect(viewer.text === "0123456789abcdef\r\n".repeat(200_000).slice(0, viewer.offset)).toBe(true);
+  const expected = `\r\n${"0123456789abcdef\r\n".repeat(200_000)}`;
+  expect(viewer.text === expected.slice(0, viewer.offset)).toBe(true);
 }, 20_000);
 
 test("a viewer that takes nothing makes the program wait, then is dropped, and the program goes on", async () => {
   const timers = new FakeTimers();
-  await using bench = new Bench(timers);
+  await using bench = new Bench(fakeSeconds(timers));
   await bench.create({ id: "t", command: ["yes"] });
   const stuck = await bench.connect("t", `window=${64 * KIB}`);
   const heldAt = await settled(bench, "t");
@@ -37,7 +39,7 @@ test("a viewer that takes nothing makes the program wait, then is dropped, and t
 
 test("a viewer whose socket is never read costs a bounded buffer, and is dropped", async () => {
   const timers = new FakeTimers();
-  await using bench = new Bench(timers);
+  await using bench = new Bench(fakeSeconds(timers));
   await bench.create({ id: "t", command: ["yes"] });
   const deaf = await deafViewer(bench, "t");
   const heldAt = await settled(bench, "t");
@@ -125,7 +127,7 @@ test("Ctrl-S stops the output and Ctrl-Q goes on, whatever the pacing does", asy
 
 test("a detached terminal lives for its grace, counted from the last who could write", async () => {
   const timers = new FakeTimers();
-  await using bench = new Bench(timers);
+  await using bench = new Bench(fakeSeconds(timers));
   await bench.create({ id: "t", command: ["sleep", "1000"], graceSeconds: 60 });
   const terminal = bench.terminals.get("t");
   timers.advance(59_000);

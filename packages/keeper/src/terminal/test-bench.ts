@@ -117,7 +117,8 @@ export class TestViewer {
   readonly #waiting = new Set<() => void>();
 
   constructor(url: string) {
-    this.socket = new WebSocket(url, { headers: HEADERS });
+    // Only the runtime's own WebSocket takes headers; the type is the web's.
+    this.socket = new WebSocket(url, { headers: HEADERS } as unknown as string[]);
     this.socket.binaryType = "arraybuffer";
     this.socket.onmessage = ({ data }) => this.#took(data);
     this.socket.onclose = ({ code, reason }) => {

@@ -3,6 +3,7 @@ import { FakeTimers } from "./fake-timers.ts";
 import { Turns } from "./turns.ts";
 
 const FLOOD = 64 * 1024;
+const BREATH_MS = 10;
 
 function setUp(count: number) {
   const timers = new FakeTimers();
@@ -14,42 +15,54 @@ function setUp(count: number) {
   return { timers, held, seats, take: (i: number, bytes: number) => seats[i]?.took(bytes) };
 }
 
-test("two floods run, the third waits, and turns go round", () => {
-  const { held, take } = setUp(4);
-  for (const i of [0, 1, 2, 3]) take(i, FLOOD);
-  expect([...held]).toEqual([2, 3]);
+test("floods wait, and turns go round, one a breath", () => {
+  const { timers, held, take } = setUp(3);
+  for (const i of [0, 1, 2]) take(i, FLOOD);
+  expect([...held]).toEqual([0, 1, 2]);
+  timers.advance(BREATH_MS);
+  expect([...held]).toEqual([1, 2]);
   take(0, FLOOD);
-  expect([...held]).toEqual([3, 0]);
-  take(1, FLOOD);
-  expect([...held]).toEqual([0, 1]);
+  expect([...held]).toEqual([1, 2, 0]);
+  timers.advance(BREATH_MS);
+  expect([...held]).toEqual([2, 0]);
+});
+
+test("while one uses its turn the others wait, however long that takes", () => {
+  const { timers, held, take } = setUp(2);
+  for (const i of [0, 1]) take(i, FLOOD);
+  for (let i = 0; i < 50; i++) {
+    timers.advance(BREATH_MS);
+    take(0, 1000);
+  }
+  expect([...held]).toEqual([1]);
 });
 
 test("what a held terminal had on its way is not counted", () => {
-  const { held, take } = setUp(3);
-  for (const i of [0, 1, 2]) take(i, FLOOD);
-  take(2, 10 * FLOOD);
-  expect([...held]).toEqual([2]);
-});
-
-test("a talking terminal is never held, whatever the others do", () => {
-  const { timers, held, take } = setUp(3);
-  for (let i = 0; i < 100; i++) {
-    take(0, FLOOD);
-    take(1, FLOOD);
-    take(2, 1000);
-    timers.advance(10);
-  }
+  const { timers, held, take } = setUp(1);
+  take(0, FLOOD);
+  take(0, 10 * FLOOD);
+  timers.advance(BREATH_MS);
+  take(0, FLOOD - 1);
   expect([...held]).toEqual([]);
 });
 
-test("an unused turn and a left seat go to the next", () => {
-  const { timers, held, seats, take } = setUp(4);
-  for (const i of [0, 1, 2, 3]) take(i, FLOOD);
-  timers.advance(50);
-  take(1, 10);
-  timers.advance(50);
-  expect([...held]).toEqual([3]);
+test("a talking terminal is never held, whatever the others do", () => {
+  const { timers, held, take } = setUp(2);
+  for (let i = 0; i < 100; i++) {
+    take(0, FLOOD);
+    take(1, 1000);
+    timers.advance(BREATH_MS);
+    expect([...held]).toEqual([]);
+  }
+});
+
+test("an unused turn and a left seat go to the next, and no timer is left", () => {
+  const { timers, held, seats, take } = setUp(3);
+  for (const i of [0, 1, 2]) take(i, FLOOD);
+  timers.advance(BREATH_MS * 7);
+  expect([...held]).toEqual([2]);
   seats[1]?.leave();
+  timers.advance(BREATH_MS);
   expect([...held]).toEqual([]);
   for (const seat of seats) seat.leave();
   expect(timers.pending).toBe(0);
