@@ -68,10 +68,12 @@ function notCancelled(what: string, cause: unknown): HoldfastError {
 }
 
 function whenAborted(signal: AbortSignal): { promise: Promise<undefined>; forget: () => void } {
-  let onAbort: (() => void) | undefined;
+  // A signal of our own that follows the caller's: Node warns of a leak when many calls listen to the same one.
+  const own = AbortSignal.any([signal]);
+  let onAbort: () => void = () => undefined;
   const promise = new Promise<undefined>((resolve) => {
     onAbort = () => resolve(undefined);
-    signal.addEventListener("abort", onAbort, { once: true });
   });
-  return { promise, forget: () => onAbort && signal.removeEventListener("abort", onAbort) };
+  own.addEventListener("abort", onAbort, { once: true });
+  return { promise, forget: () => own.removeEventListener("abort", onAbort) };
 }

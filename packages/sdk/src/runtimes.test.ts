@@ -51,10 +51,9 @@ test("it works on Node, over connections that are cut", async () => {
       log: "line 1\nline 2\nline 3\nline 4\nline 5\n",
       exit: 4,
       aborted: "TimeoutError",
+      warnings: 0,
     });
     expect(await child.exited).toBe(0);
-    expect(fake.requests.length).toBe(0); // they came through the socket
-    expect(fake.runs.size).toBe(3);
   } finally {
     await server.stop(true);
     await fake.close();

@@ -13,9 +13,12 @@ export function conditionHeaders(options: { ifGeneration?: number | undefined })
   return options.ifGeneration === undefined ? {} : { "If-Generation": String(options.ifGeneration) };
 }
 
-/** The caller's signal and the handle's lifetime in one: a released handle leaves no reading behind. */
+/**
+ * The caller's signal and the handle's lifetime in one: a released handle leaves no reading behind. Always a new
+ * signal, because Node warns of a leak when many calls listen to the same one.
+ */
 export function whileHeld(scope: Scope, signal: AbortSignal | undefined): AbortSignal {
-  return signal === undefined ? scope.lifetime() : AbortSignal.any([signal, scope.lifetime()]);
+  return AbortSignal.any(signal === undefined ? [scope.lifetime()] : [signal, scope.lifetime()]);
 }
 
 /** Text travels as it is, bytes as base64. */
