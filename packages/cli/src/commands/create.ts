@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Client, Sandbox } from "holdfast";
+import { type Client, HoldfastError, Sandbox } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { print, printJson } from "../print.ts";
@@ -26,11 +26,18 @@ async function create(options: CreateOptions, command: Command): Promise<void> {
 
 function make(options: CreateOptions, client: Client): Promise<Sandbox> {
   const spec = specOf(options);
-  if (!options.reuse) return Sandbox.create(spec, { client, wait: options.wait });
+  if (!options.reuse) return Sandbox.create(spec, { client, wait: options.wait }).catch(suggestReuse);
   const { name } = spec;
   if (name === undefined) throw new UsageError("--reuse needs a --name: it says which sandbox to take");
   if (!options.wait) throw new UsageError("--reuse waits until the sandbox runs: leave out --no-wait");
   return Sandbox.getOrCreate({ ...spec, name }, { client });
+}
+
+// The server's own hint speaks of routes.
+function suggestReuse(error: unknown): never {
+  if (!(error instanceof HoldfastError) || error.code !== "already_exists") throw error;
+  const hint = "Add --reuse to take that one, or choose another name.";
+  throw new HoldfastError(error.code, error.message, { hint, details: error.details, cause: error });
 }
 
 const EXAMPLES = `

@@ -1,6 +1,7 @@
-import type { CommandState, Process, Sandbox } from "@holdfast/protocol";
+import type { Sandbox } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { encodeFrame } from "@holdfast/protocol/log-frames";
+import { asResponse, commandState, processOf, streamOf } from "./fake-answers.ts";
 import { FakeRun } from "./fake-run.ts";
 
 /**
@@ -196,6 +197,9 @@ export class FakeServer {
     const { name, labels, ...spec } = await request.json();
     const key = request.headers.get("Idempotency-Key") ?? crypto.randomUUID();
     const known = this.sandboxes.get(this.#byKey.get(key) ?? "");
+    if (known === undefined && [...this.sandboxes.values()].some((sandbox) => sandbox.name === name)) {
+      throw new HoldfastError("already_exists", `a sandbox named ${name} exists already`);
+    }
     const sandbox = known ?? this.#add({ name, labels, spec });
     this.#byKey.set(key, sandbox.id);
     return Response.json(sandbox, { status: 201 });
@@ -274,42 +278,4 @@ interface ExecBody {
 interface StartBody {
   processId: string;
   command: string | string[];
-}
-
-function commandState(run: FakeRun): CommandState {
-  const log = { firstOffset: 0, nextOffset: run.nextOffset };
-  const common = { commandId: run.id, shell: "bash", durationMs: 1, log } as const;
-  if (run.ending === undefined) return { ...common, status: "running" };
-  const truncated = { stdoutBytes: 0, stderrBytes: 0 };
-  const output = { stdout: run.text("stdout"), stderr: run.text("stderr"), truncated };
-  return { ...common, ...run.ending, ...output, status: "exited" };
-}
-
-function processOf(run: FakeRun): Process {
-  return {
-    processId: run.id,
-    pid: run.pid,
-    command: run.command,
-    cwd: "/workspace",
-    shell: "bash",
-    status: run.ending === undefined ? { state: "running" } : { state: "exited", ...run.ending },
-    startedAt: run.startedAt,
-    log: { firstOffset: 0, nextOffset: run.nextOffset },
-  };
-}
-
-function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await pieces.next();
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-  });
-}
-
-function asResponse(error: unknown): Response {
-  const ours =
-    error instanceof HoldfastError ? error : new HoldfastError("internal", String(error), { cause: error });
-  return Response.json(ours.toBody(), { status: ours.status });
 }
