@@ -260,6 +260,11 @@ const failures: [string, string[], { code: number; stderr: string }][] = [
   ],
   ["a contradiction", ["create", "--reuse"], { code: 2, stderr: "error: --reuse needs a --name" }],
   [
+    "a name that is taken",
+    ["create", "--name", "issue-42"],
+    { code: 1, stderr: "error: a sandbox named issue-42 exists already\nhint: Add --reuse" },
+  ],
+  [
     "a mistyped name",
     ["inspect", "isue-42"],
     { code: 1, stderr: 'error: there is no sandbox "isue-42"\nhint: Did you mean "issue-42"?\n' },
