@@ -51,6 +51,12 @@ export function planLimits(name: string, limits: Limits | undefined, host: Cgrou
   }
 }
 
+/** Where the groups of an instance are, if it has any, for when nothing else is known of it. */
+export function groupDirs(name: string, host: CgroupHost): string[] {
+  if (host.kind === "v1") return Object.values(host.parents).map((parent) => join(parent, name));
+  return host.kind === "v2" ? [join(host.parent, name)] : [];
+}
+
 /** May be called twice. */
 export async function makeGroups(groups: readonly Group[]): Promise<void> {
   for (const { dir, settings } of groups) {

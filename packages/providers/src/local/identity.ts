@@ -37,6 +37,11 @@ export function instanceDir(layout: Layout, ref: Pick<InstanceRef, "sandboxId" |
   return join(layout.instances, nameOf(ref));
 }
 
+/** Where an instance's directory is made; it gets its name only when its identity is in it. */
+export function draftDir(layout: Layout, ref: Pick<InstanceRef, "sandboxId" | "generation">): string {
+  return join(layout.instances, `.new-${nameOf(ref)}`);
+}
+
 export function sameInstance(a: InstanceRef, b: InstanceRef): boolean {
   return (
     a.installationId === b.installationId &&

@@ -11,7 +11,15 @@ import type { CgroupHost } from "./cgroup-host.ts";
 import { type Disk, ensureDisk } from "./disk.ts";
 import { generatedEtcFiles } from "./etc-files.ts";
 import { isRoot } from "./host-user.ts";
-import { type Identity, instanceDir, nameOf, readIdentity, sameInstance, writeIdentity } from "./identity.ts";
+import {
+  draftDir,
+  type Identity,
+  instanceDir,
+  nameOf,
+  readIdentity,
+  sameInstance,
+  writeIdentity,
+} from "./identity.ts";
 import { baseEnvironment, inside } from "./inside.ts";
 import { CLAIM, files, LOG, startLauncher } from "./launcher.ts";
 import { type Layout, makeLayout } from "./layout.ts";
@@ -47,7 +55,7 @@ export async function begin(ref: InstanceRef, plan: LaunchPlan, context: LaunchC
   const bundle = await installBundle(layout, context.keeperBundle);
   const disk = await ensureDisk(layout, ref);
   const cgroups = limits.groups.map((group) => group.dir);
-  await makeInstanceDir(dir, { ref, uid: disk.uid, limits: limits.report, cgroups });
+  await makeInstanceDir(layout, { ref, uid: disk.uid, limits: limits.report, cgroups });
   await makeGroups(limits.groups);
   await writeInputs(dir, {
     disk,
@@ -98,9 +106,10 @@ function assertOurs(identity: Identity | undefined, ref: InstanceRef): void {
 }
 
 /** With its identity or not at all: one that was interrupted before has another name, and is made anew. */
-async function makeInstanceDir(dir: string, identity: Identity): Promise<void> {
+async function makeInstanceDir(layout: Layout, identity: Identity): Promise<void> {
+  const dir = instanceDir(layout, identity.ref);
   if (await exists(dir)) return;
-  const draft = join(dir, "..", `.new-${nameOf(identity.ref)}`);
+  const draft = draftDir(layout, identity.ref);
   await removeTree(draft);
   await mkdir(join(draft, "tmp"), { recursive: true });
   for (const own of ["run", "tmp", "tmp/tmp", "tmp/var"]) {

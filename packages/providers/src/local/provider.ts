@@ -43,7 +43,10 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       await untilReady(ref, layout, signal);
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),
-    stop: (ref, mode, signal) => locks.run(ref.sandboxId, () => stopInstance(ref, { mode, layout, signal })),
+    async stop(ref, mode, signal) {
+      const options = { mode, layout, signal, cgroups: await cgroups() };
+      return locks.run(ref.sandboxId, () => stopInstance(ref, options));
+    },
     removeDisk: (ref, signal) =>
       locks.run(ref.sandboxId, async () => {
         signal.throwIfAborted();

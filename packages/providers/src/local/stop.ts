@@ -1,11 +1,13 @@
+import { rename } from "node:fs/promises";
 import type { InstanceRef, Observation } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
-import { removeGroups } from "./cgroup.ts";
-import { type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
+import { groupDirs, removeGroups } from "./cgroup.ts";
+import type { CgroupHost } from "./cgroup-host.ts";
+import { draftDir, type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
 import type { Layout } from "./layout.ts";
 import { findKeeper } from "./observe.ts";
 import { findByName, type HostProcess } from "./processes.ts";
-import { removeTree } from "./remove-tree.ts";
+import { exists, removeTree } from "./remove-tree.ts";
 import { signalProcess, waitUntilGone } from "./signal-process.ts";
 
 /** What the keeper has for ending its work and writing its records; then it is killed. */
@@ -16,7 +18,7 @@ const KILL_TIMEOUT_MS = 5_000;
 /** Ends an instance, proves it, and only then removes what belonged to it. May be called twice. */
 export async function stopInstance(
   ref: InstanceRef,
-  options: { mode: "graceful" | "force"; layout: Layout; signal: AbortSignal },
+  options: { mode: "graceful" | "force"; layout: Layout; cgroups: CgroupHost; signal: AbortSignal },
 ): Promise<Observation> {
   const { layout, signal } = options;
   const dir = instanceDir(layout, ref);
@@ -33,12 +35,18 @@ export async function stopInstance(
     await waitUntilGone([keeper], { timeoutMs: GRACE_MS, signal });
   }
   await killAll(nameOf(ref), keeper, signal);
-  await removeGroups(
-    identity?.cgroups ?? [],
-    AbortSignal.any([signal, AbortSignal.timeout(KILL_TIMEOUT_MS)]),
-  );
-  await removeTree(dir);
+  const groups = identity?.cgroups ?? groupDirs(nameOf(ref), options.cgroups);
+  await removeGroups(groups, AbortSignal.any([signal, AbortSignal.timeout(KILL_TIMEOUT_MS)]));
+  await removeInstanceDir(layout, ref);
   return { state: "absent", detail: evidence(nameOf(ref), keeper, identity) };
+}
+
+/** Takes its name away first, so that nobody ever finds half of one under it. */
+async function removeInstanceDir(layout: Layout, ref: InstanceRef): Promise<void> {
+  const draft = draftDir(layout, ref);
+  await removeTree(draft);
+  if (await exists(instanceDir(layout, ref))) await rename(instanceDir(layout, ref), draft);
+  await removeTree(draft);
 }
 
 /**

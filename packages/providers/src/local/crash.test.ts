@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { InstanceRef } from "@holdfast/core";
+import { Machine } from "../../fixtures/machine.ts";
+import { findByName, isKeeper } from "./processes.ts";
+
+let machine: Machine;
+beforeAll(async () => {
+  machine = await Machine.open();
+});
+afterAll(() => machine.close());
+
+const soon = () => AbortSignal.timeout(20_000);
+
+/** Starts a server that launches the instance, and kills it so many milliseconds later. */
+async function launchAndDie(ref: InstanceRef, afterMs: number): Promise<void> {
+  const script = join(import.meta.dir, "../../fixtures/launch-forever.ts");
+  const plan = machine.plan({ network: "none" });
+  const server = Bun.spawn(
+    [process.execPath, script, machine.dataDir, machine.bundle, JSON.stringify(ref), JSON.stringify(plan)],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  await server.stdout.getReader().read();
+  await Bun.sleep(afterMs);
+  server.kill("SIGKILL");
+  await server.exited;
+}
+
+const delays = Array.from({ length: 16 }, (_, i) => i * 5);
+test("a server killed at any moment of a launch leaves what the next one can finish or remove", async () => {
+  const outcomes = new Set<string>();
+  for (const [i, afterMs] of delays.entries()) {
+    const ref = machine.newRef();
+    await launchAndDie(ref, afterMs);
+    // Every other time the next server goes on with the launch; else it removes what there is.
+    const outcome = i % 2 === 0 ? await relaunch(ref) : "not tried";
+    outcomes.add(outcome);
+    const keepers = (await findByName(`hf-${ref.sandboxId}-g1`)).filter(isKeeper);
+    if (outcome === "launched") expect(keepers.length).toBe(1);
+    expect((await machine.provider.stop(ref, "force", soon())).state).toBe("absent");
+    expect((await machine.provider.removeDisk(ref, soon())).state).toBe("absent");
+    expect(machine.leftovers()).toEqual([]);
+  }
+  expect([...outcomes].sort()).toEqual(["launched", "not tried"]);
+}, 60_000);
+
+async function relaunch(ref: InstanceRef): Promise<string> {
+  await machine.launch({ network: "none" }, ref);
+  return "launched";
+}
+
+test("the end of the server's process group and session does not reach the sandbox", async () => {
+  const ref = machine.newRef();
+  await launchAndDie(ref, 400);
+  const keeper = (await findByName(`hf-${ref.sandboxId}-g1`)).find(isKeeper);
+  expect(keeper).toBeDefined();
+  expect((await machine.run(ref, "echo", "alive")).stdout).toBe("alive\n");
+  await machine.provider.stop(ref, "graceful", soon());
+  await machine.provider.removeDisk(ref, soon());
+}, 20_000);
+
+test("an instance whose directory somebody removed is still found and ended", async () => {
+  const ref = await machine.launch({ network: "none" });
+  rmSync(join(machine.dataDir, "instances", `hf-${ref.sandboxId}-g1`), { recursive: true });
+  expect(await machine.provider.discover(ref.installationId, soon())).toContainEqual({
+    kind: "instance",
+    ref,
+  });
+  expect((await machine.provider.observe(ref, soon())).state).toBe("running");
+  await expect(machine.provider.removeDisk(ref, soon())).rejects.toMatchObject({ code: "wrong_state" });
+  expect((await machine.provider.stop(ref, "force", soon())).state).toBe("absent");
+  await machine.clear();
+});
+
+test("an identity that cannot be read is an error, and nothing is absent on its account", async () => {
+  const ref = await machine.launch({ network: "none" });
+  const file = join(machine.dataDir, "instances", `hf-${ref.sandboxId}-g1`, "identity.json");
+  const identity = await Bun.file(file).text();
+  writeFileSync(file, "{");
+  for (const call of [
+    () => machine.provider.observe(ref, soon()),
+    () => machine.provider.stop(ref, "force", soon()),
+    () => machine.provider.discover(ref.installationId, soon()),
+    () => machine.provider.removeDisk(ref, soon()),
+  ]) {
+    await expect(call()).rejects.toMatchObject({ code: "internal" });
+  }
+  writeFileSync(file, identity);
+  expect((await machine.run(ref, "echo", "alive")).stdout).toBe("alive\n");
+  await machine.clear();
+});
+
+test("a process inside that takes the keeper's name is not taken for it", async () => {
+  const ref = await machine.launch({ network: "none" });
+  const claimed = { ...ref, sandboxId: `${ref.sandboxId}-claimed` };
+  const name = `hf-${claimed.sandboxId}-g1`;
+  const fake = `exec -a /.holdfast/bin/ld.so sleep 30 -- 2> /dev/null; exec -a bwrap sh -c 'sleep 30; : ' ${name}`;
+  const title = `$0 = "/.holdfast/bin/ld.so\\0--library-path\\0/.holdfast/bin/lib\\0/.holdfast/bin/keeper\\0--boot-fd\\0003\\0${name}\\0"; sleep 30`;
+  await machine.run(ref, "bash", "-c", `(${fake}) > /dev/null 2>&1 & perl -e '${title}' > /dev/null 2>&1 &`);
+  await Bun.sleep(100);
+  expect(await findByName(name)).toEqual([]);
+  expect((await machine.provider.observe(claimed, soon())).state).toBe("absent");
+  await machine.clear();
+});
+
+test("a data dir of any length works", async () => {
+  const far = await Machine.open({ dataDirName: `${"long".repeat(30)}/${"path".repeat(30)}` });
+  try {
+    const ref = await far.launch({ network: "none" });
+    expect((await far.run(ref, "echo", "reached")).stdout).toBe("reached\n");
+  } finally {
+    await far.close();
+  }
+}, 20_000);
+
+test("the secret is nowhere on the host once the keeper runs, and nowhere in its arguments or environment", async () => {
+  const ref = await machine.launch({ network: "none" });
+  const dir = join(machine.dataDir, "instances", `hf-${ref.sandboxId}-g1`);
+  const { secret } = machine.plan({});
+  const pid = await machine.keeperPid(ref);
+  const places = [
+    `/proc/${pid}/cmdline`,
+    `/proc/${pid}/environ`,
+    ...readdirSync(dir).map((file) => join(dir, file)),
+  ];
+  const grep = Bun.spawnSync(["grep", "-rls", "-D", "skip", secret, ...places.filter(existsSync)]);
+  expect(grep.stdout.toString()).toBe("");
+  expect(await machine.ask(ref, "boot")).toMatchObject({ secret });
+  await machine.clear();
+});
