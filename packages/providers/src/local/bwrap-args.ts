@@ -11,8 +11,8 @@ export interface SandboxView {
   readonly bundle: string;
   readonly disk: string;
   readonly instance: string;
-  /** `inherited`: whoever starts bubblewrap has already made an own network namespace. */
-  readonly network: "none" | "inherited";
+  /** With `full`, whoever starts bubblewrap has already made an own network namespace. */
+  readonly network: "none" | "full";
   readonly memoryCgroup: string | undefined;
 }
 

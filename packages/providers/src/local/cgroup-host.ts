@@ -1,6 +1,7 @@
 import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isRoot } from "./host-user.ts";
+import { makeDir } from "./owned-files.ts";
 import { findProgram, helperEnvironment, programPath } from "./programs.ts";
 
 /** How this machine lets us limit a group of processes. Found by trying, once. */
@@ -70,7 +71,7 @@ async function tryV2(mount: string): Promise<string | undefined> {
 
 async function delegate(mount: string, parent: string): Promise<void> {
   await writeFile(join(mount, "cgroup.subtree_control"), "+memory +pids +cpu", { flag: "r+" });
-  await mkdir(parent, { recursive: true });
+  await makeDir(parent, { mode: 0o755 });
   await writeFile(join(parent, "cgroup.subtree_control"), "+memory +pids +cpu", { flag: "r+" });
 }
 
@@ -89,7 +90,7 @@ async function tryV1(mounts: readonly Mount[]): Promise<Extract<CgroupHost, { ki
 async function canJoin(parent: string): Promise<boolean> {
   const trial = join(parent, `probe-${process.pid}`);
   try {
-    if (isRoot()) await mkdir(parent, { recursive: true });
+    if (isRoot()) await makeDir(parent, { mode: 0o755 });
     await mkdir(trial);
   } catch {
     return false;

@@ -1,9 +1,10 @@
-import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError, type Limits, type LimitsReport } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
+import { makeDir } from "./owned-files.ts";
 import { readProcess } from "./processes.ts";
 import { programPath } from "./programs.ts";
 import { signalProcess } from "./signal-process.ts";
@@ -60,7 +61,7 @@ export function groupDirs(name: string, host: CgroupHost): string[] {
 /** May be called twice. */
 export async function makeGroups(groups: readonly Group[]): Promise<void> {
   for (const { dir, settings } of groups) {
-    await mkdir(dir, { recursive: true });
+    await makeDir(dir, { mode: 0o755 });
     for (const [file, value] of Object.entries(settings)) await writeSetting(join(dir, file), value);
   }
 }

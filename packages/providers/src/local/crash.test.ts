@@ -104,6 +104,20 @@ test("a process inside that takes the keeper's name is not taken for it", async 
   await machine.clear();
 });
 
+test("a server with a strict umask gives its sandboxes what they need", async () => {
+  const before = process.umask(0o077);
+  try {
+    const strict = await Machine.open();
+    const ref = await strict.launch({ network: "none" });
+    expect((await strict.run(ref, "sh", "-c", "umask; id -un; cat /etc/hostname")).stdout).toBe(
+      "0022\nuser\nbox\n",
+    );
+    await strict.close();
+  } finally {
+    process.umask(before);
+  }
+}, 20_000);
+
 test("a data dir of any length works", async () => {
   const far = await Machine.open({ dataDirName: `${"long".repeat(30)}/${"path".repeat(30)}` });
   try {

@@ -1,11 +1,12 @@
-import { chown, mkdir, readFile, rename } from "node:fs/promises";
+import { readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { DiskObservation, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode, writeDurably } from "./atomic-file.ts";
-import { claimUid, freeUid, isRoot } from "./host-user.ts";
+import { claimUid, freeUid } from "./host-user.ts";
 import { assertSafeId, listOrNothing } from "./identity.ts";
 import type { Layout } from "./layout.ts";
+import { makeDir } from "./owned-files.ts";
 import { exists, removeTree } from "./remove-tree.ts";
 
 /** What persists of a sandbox between its instances. */
@@ -25,11 +26,8 @@ export async function ensureDisk(layout: Layout, ref: SandboxRef): Promise<Disk>
   const uid = await claimUid(layout, ref.sandboxId);
   const draft = draftDir(layout, ref.sandboxId);
   await removeTree(draft);
-  await mkdir(draft, { mode: 0o711 });
-  for (const part of PARTS) {
-    await mkdir(join(draft, part), { mode: 0o700 });
-    if (isRoot()) await chown(join(draft, part), uid, uid);
-  }
+  await makeDir(draft, { mode: 0o711 });
+  for (const part of PARTS) await makeDir(join(draft, part), { mode: 0o700, uid });
   const { installationId, sandboxId } = ref;
   await writeDurably(join(draft, "disk.json"), JSON.stringify({ installationId, sandboxId, uid }));
   await rename(draft, diskDir(layout, sandboxId));

@@ -22,7 +22,6 @@ import { helperEnvironment, programPath } from "./programs.ts";
 export interface Launcher {
   readonly view: SandboxView;
   readonly uid: number;
-  readonly network: "none" | "full";
   readonly cgroups: readonly string[];
   readonly limitsPrefix: readonly string[];
 }
@@ -34,7 +33,7 @@ export const LOG = "launch.log";
 export const files = { boot: "boot.json", seccomp: "seccomp.bpf", routes: "routes" } as const;
 
 /** Joining first: a process that was started outside the limits could have children outside them, too. */
-const FIRST_SCRIPT = `mkdir "$1" || exit 0; shift
+const FIRST_SCRIPT = `umask 022; mkdir "$1" || exit 0; shift
 while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift
 exec "$@"`;
 
@@ -69,14 +68,14 @@ export async function startLauncher(launcher: Launcher): Promise<void> {
   }
 }
 
-function launcherArgv({ view, uid, network, cgroups, limitsPrefix }: Launcher): string[] {
+function launcherArgv({ view, uid, cgroups, limitsPrefix }: Launcher): string[] {
   const sh = programPath("sh");
-  const full = network === "full";
+  const full = view.network === "full";
   return [
     ...[sh, "-c", FIRST_SCRIPT, view.name, join(view.instance, CLAIM), ...cgroups, "--"],
     ...limitsPrefix,
     ...(full ? ownTunNode(view.name) : []),
-    ...(isRoot() ? dropRights(uid, network) : []),
+    ...(isRoot() ? dropRights(uid, view.network) : []),
     ...(full ? pastaCommand() : []),
     ...[sh, "-c", LAST_SCRIPT, view.name, view.instance],
     ...(full ? [programPath("ip"), join(view.instance, files.routes)] : ["", ""]),

@@ -1,5 +1,7 @@
-import { chmod, mkdir } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { isRoot } from "./host-user.ts";
+import { makeDir } from "./owned-files.ts";
 
 /**
  * Where the local provider keeps things. Nothing of it can be seen inside a sandbox, except the directories that are
@@ -30,11 +32,7 @@ export function layoutOf(dataDir: string): Layout {
 
 /** May be called twice. Root's sandboxes run under other users: they may pass through, but not look around. */
 export async function makeLayout(layout: Layout): Promise<void> {
-  const mode = process.getuid?.() === 0 ? 0o711 : 0o700;
-  await mkdir(layout.dataDir, { recursive: true, mode });
-  for (const dir of [layout.keepers, layout.uids, layout.sandboxes, layout.instances]) {
-    await mkdir(dir, { recursive: true, mode });
-  }
-  // The folder may be older than us and have been made for root alone.
-  if (process.getuid?.() === 0) await chmod(layout.dataDir, 0o711);
+  const mode = isRoot() ? 0o711 : 0o700;
+  await mkdir(layout.dataDir, { recursive: true });
+  for (const dir of Object.values(layout)) await makeDir(dir, { mode });
 }

@@ -5,11 +5,12 @@ import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
 import { nameOf } from "./identity.ts";
 import { KeyedLock } from "./keyed-lock.ts";
-import { begin, untilReady } from "./launch.ts";
+import { beginLaunch } from "./launch.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { fullNetworkProblem } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { probeHost } from "./probe.ts";
+import { untilReady } from "./ready.ts";
 import { stopInstance } from "./stop.ts";
 
 export interface LocalProviderOptions {
@@ -39,7 +40,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       signal.throwIfAborted();
       const context = { layout, keeperBundle: options.keeperBundle, cgroups: await cgroups() };
       // One lock for the sandbox: its disk is made here, and removed under the same one.
-      await locks.run(ref.sandboxId, () => begin(ref, plan, context));
+      await locks.run(ref.sandboxId, () => beginLaunch(ref, plan, context));
       await untilReady(ref, layout, signal);
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),
