@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FakeServer } from "holdfast/testing";
@@ -323,6 +323,21 @@ test("the folder that one stands in does not configure us", async () => {
   writeFileSync(join(home, "evil.ts"), 'process.stdout.write("evil");\n');
   expect(await holdfast(["ls", "-q"])).toEqual({ stdout: "", stderr: "", code: 0 });
   expect((await holdfast(["inspect", "nope"])).stderr).not.toContain("at ");
+});
+
+test("it finds its clone through links to the file and to the folder, as npm makes them", async () => {
+  const links = join(home, "links");
+  mkdirSync(join(links, ".bin"), { recursive: true });
+  symlinkSync(join(import.meta.dir, ".."), join(links, "cli"));
+  symlinkSync("../cli/bin/holdfast", join(links, ".bin/holdfast"));
+  for (const [cwd, file] of [
+    [links, ".bin/holdfast"],
+    [join(links, ".bin"), "./holdfast"],
+    [home, join(links, "cli/bin/holdfast")],
+  ] as const) {
+    const child = Bun.spawn([file, "--version"], { cwd, env: environment(), stdout: "pipe" });
+    expect(await text(child.stdout)).toBe("0.1.0\n");
+  }
 });
 
 test("every command has help with examples", async () => {
