@@ -6,6 +6,7 @@ export * from "./keeper-api.ts";
 export * from "./log-frames.ts";
 export * from "./names.ts";
 export * from "./sandbox.ts";
+export * from "./session.ts";
 export * from "./sse.ts";
 export * from "./terminal.ts";
 export * from "./terminal-socket.ts";

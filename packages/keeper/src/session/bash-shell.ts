@@ -1,0 +1,289 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { registerOwnChild } from "../engine/children.ts";
+import type { Stream } from "../engine/log-writer.ts";
+import { lookAt, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
+import { command, declarationsOf, definitions, EXIT, MOVE_DESCRIPTORS, RESTORE, SAVE } from "./bash-lines.ts";
+import { InjectedValues } from "./injected-values.ts";
+import type { Report } from "./reports.ts";
+import type { Rebuilt, SavedState, SessionShell, ShellEnd, ShellOrder } from "./session-shell.ts";
+import shellCode from "./shell.bash" with { type: "text" };
+import { ShellLink } from "./shell-link.ts";
+import { watch } from "./shell-watch.ts";
+
+export interface BashOptions {
+  /** Of the bash program. */
+  readonly path: string;
+  /** A directory of this session's alone. */
+  readonly dir: string;
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  /** Names in `env` whose values are not written down with the state as long as they are unchanged. */
+  readonly injected: readonly string[];
+  /** The value of the engine's marker in the environment of a shell that takes over. */
+  readonly marker: string;
+  readonly output: (stream: Stream, bytes: Uint8Array) => void;
+}
+
+interface Savepoint {
+  readonly n: number;
+  readonly ref: ProcessRef;
+}
+
+// A start, a fork or a dump takes milliseconds. What takes this long is not coming.
+const ANSWER_MS = 5_000;
+// How long a savepoint may lag behind the report of its command when the shell died in between.
+const LATE_SAVEPOINT_MS = 200;
+const EXIT_TRAP_MS = 1_000;
+
+/** A persistent bash; shell.bash is its other half. A savepoint, a fork of it, holds the state after each command. */
+export class BashShell implements SessionShell {
+  readonly #options: BashOptions;
+  readonly #link: ShellLink;
+  readonly #injected = new InjectedValues();
+  /** The number of the last command; reports carry it. */
+  #n = 0;
+  /** The last one that ended by itself: the state must be had as it was after this one. */
+  #ended = 0;
+  #status = 0;
+  #main: ProcessRef | undefined;
+  #death = Promise.withResolvers<ShellEnd>();
+  #savepoint: Savepoint | undefined;
+  #dumpingFrom: Savepoint | undefined;
+  /** Once a savepoint, now the parent of the shell that took over, whose end it reports. */
+  #waiter: ProcessRef | undefined;
+  #closed = false;
+
+  constructor(options: BashOptions) {
+    this.#options = options;
+    mkdirSync(options.dir, { recursive: true, mode: 0o700 });
+    this.#link = new ShellLink({ output: options.output, report: (report) => this.#hear(report) });
+  }
+
+  get main(): ProcessRef | undefined {
+    return this.#main;
+  }
+
+  get helpers(): readonly ProcessRef[] {
+    return [this.#waiter, this.#savepoint?.ref].filter((ref) => ref !== undefined);
+  }
+
+  get commands(): number {
+    return this.#ended;
+  }
+
+  async start(saved: SavedState | undefined): Promise<void> {
+    this.#clearAway();
+    this.#n = saved?.commands ?? 0;
+    this.#ended = this.#n;
+    this.#status = 0;
+    this.#spawn();
+    this.#link.feed(MOVE_DESCRIPTORS);
+    this.#define();
+    await this.#learnInjected();
+    await this.#restore(saved?.state);
+  }
+
+  async run(order: ShellOrder): Promise<ShellEnd> {
+    const { reports } = this.#link;
+    this.#write("text", order.text);
+    if (order.stdin !== undefined) this.#write("stdin", order.stdin);
+    const n = this.#n + 1;
+    this.#n = n;
+    let unread = false;
+    void reports.expect("X", n).then((told) => {
+      unread = told !== undefined;
+    });
+    const ended = reports
+      .expect("E", n)
+      .then((status = 0): ShellEnd => (unread ? { how: "unread" } : { how: "ended", status }));
+    this.#link.feed(...command(order, { dir: this.#options.dir, n, status: this.#status }));
+    const end = await this.#firstOf([ended, this.#death.promise]);
+    this.#link.drainOutput();
+    for (const kind of ["X", "E"]) reports.forget(kind, n);
+    if (end.how === "ended") this.#status = end.status;
+    if (end.how === "ended" || end.how === "unread") this.#ended = n;
+    return end;
+  }
+
+  async settle(): Promise<boolean> {
+    return this.#savepointOf(this.#ended, { withinMs: ANSWER_MS, unless: this.#death.promise });
+  }
+
+  async rebuild(fallback: () => SavedState | undefined): Promise<Rebuilt> {
+    const wanted = this.#ended;
+    await this.#endMain();
+    if (await this.#takeOver()) return { from: "savepoint", behind: wanted - this.#ended };
+    const saved = fallback();
+    await this.start(saved);
+    return { from: saved === undefined ? "nothing" : "checkpoint", behind: wanted - this.#ended };
+  }
+
+  async dump(): Promise<SavedState | undefined> {
+    const savepoint = this.#savepoint;
+    if (savepoint === undefined || this.#closed) return undefined;
+    this.#link.takeDump(); // what a savepoint left that died in the middle of one
+    this.#dumpingFrom = savepoint;
+    const dumped = this.#link.reports.within(ANSWER_MS, "K", savepoint.n);
+    this.#link.order(`dump ${savepoint.n}`);
+    const complete = (await dumped) !== undefined;
+    this.#dumpingFrom = undefined;
+    if (this.#savepoint !== savepoint) signalExactly(savepoint.ref, "SIGKILL");
+    if (!complete || this.#closed) return undefined;
+    return { state: this.#injected.withoutThem(this.#link.takeDump()), commands: savepoint.n };
+  }
+
+  async exit(): Promise<void> {
+    if (this.#main === undefined || this.#closed) return;
+    this.#link.feed(EXIT);
+    await Promise.race([this.#death.promise, Bun.sleep(EXIT_TRAP_MS)]);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
+    this.#link.close();
+  }
+
+  #spawn(): void {
+    const { path, cwd, env } = this.#options;
+    const cmd = [path, "--noprofile", "--norc", "-p"];
+    const stdio = this.#link.descriptors;
+    const child = Bun.spawn({ cmd, argv0: "bash", cwd, env, stdio, detached: true });
+    registerOwnChild(child);
+    const { resolve } = this.#newMain(child.pid);
+    void child.exited.then(() => resolve(deathOf(child)));
+  }
+
+  #newMain(pid: number): PromiseWithResolvers<ShellEnd> {
+    this.#main = refOf(pid);
+    this.#death = Promise.withResolvers<ShellEnd>();
+    return this.#death;
+  }
+
+  #define(): void {
+    const { path, dir, env, marker } = this.#options;
+    this.#write("shell", shellCode);
+    this.#link.feed(...definitions({ dir, bash: path, marker, n: this.#n, envNames: Object.keys(env) }));
+  }
+
+  async #learnInjected(): Promise<void> {
+    const { injected } = this.#options;
+    if (injected.length === 0) return;
+    this.#link.takeDump();
+    this.#link.feed(declarationsOf(injected));
+    const told = await this.#link.reports.within(ANSWER_MS, "K", this.#n, this.#death.promise);
+    if (told === undefined) throw new Error("the shell did not start");
+    this.#injected.learn(this.#link.takeDump());
+  }
+
+  async #restore(state: Buffer | undefined): Promise<void> {
+    if (state !== undefined) {
+      this.#write("state", state);
+      this.#link.feed(...RESTORE);
+    }
+    this.#link.feed(...SAVE);
+    if (!(await this.settle())) throw new Error("the shell did not start");
+  }
+
+  async #endMain(): Promise<void> {
+    if (this.#main === undefined) return;
+    signalExactly(this.#main, "SIGKILL");
+    await Promise.race([this.#death.promise, Bun.sleep(LATE_SAVEPOINT_MS)]);
+    this.#main = undefined;
+  }
+
+  /**
+   * The newest savepoint becomes the shell, and keeps what no dump can carry: its limits and its descriptors of files.
+   * False if it is dead, too.
+   */
+  async #takeOver(): Promise<boolean> {
+    await this.#savepointOf(this.#ended, { withinMs: LATE_SAVEPOINT_MS });
+    this.#link.discardUnread();
+    const saved = await this.dump();
+    const savepoint = this.#savepoint;
+    if (saved === undefined || savepoint === undefined) return false;
+    this.#n = savepoint.n;
+    this.#ended = savepoint.n;
+    this.#savepoint = undefined;
+    try {
+      await this.#letTakeOver(savepoint);
+      this.#define();
+      await this.#restore(saved.state);
+      return true;
+    } catch {
+      signalExactly(savepoint.ref, "SIGKILL");
+      await this.#endMain();
+      return false;
+    }
+  }
+
+  async #letTakeOver({ n, ref }: Savepoint): Promise<void> {
+    this.#link.order(`go ${n}`);
+    const pid = await this.#link.reports.within(ANSWER_MS, "T", n);
+    if (pid === undefined) throw new Error("the savepoint did not take over");
+    this.#waiter = ref;
+    this.#newMain(pid);
+  }
+
+  /** Whatever is left of an earlier shell. */
+  #clearAway(): void {
+    for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
+    this.#savepoint = undefined;
+    this.#waiter = undefined;
+    this.#link.discardUnread();
+  }
+
+  async #firstOf(ends: Promise<ShellEnd>[]): Promise<ShellEnd> {
+    const main = this.#main;
+    if (main === undefined) return { how: "died", exitCode: 137, signal: null };
+    const seen = Promise.withResolvers<ShellEnd>();
+    const watching = watch(
+      { main, feedName: this.#link.feedName, unread: () => this.#link.unread },
+      {
+        gone: () => seen.resolve({ how: "died", exitCode: 137, signal: null }),
+        poisoned: () => seen.resolve({ how: "poisoned" }),
+      },
+    );
+    try {
+      return await Promise.race([...ends, seen.promise]);
+    } finally {
+      watching.stop();
+    }
+  }
+
+  async #savepointOf(n: number, wait: { withinMs: number; unless?: Promise<unknown> }): Promise<boolean> {
+    if (this.#savepoint?.n !== n) await this.#link.reports.within(wait.withinMs, "S", n, wait.unless);
+    return this.#savepoint?.n === n;
+  }
+
+  #hear({ kind, n, value }: Report): void {
+    if (kind === "S") this.#newSavepoint({ n, ref: refOf(value) });
+    if (kind === "D") this.#death.resolve({ how: "died", exitCode: value, signal: null });
+  }
+
+  /** Replaces the one before, which has nothing left to do. */
+  #newSavepoint(savepoint: Savepoint): void {
+    const old = this.#savepoint;
+    this.#savepoint = savepoint;
+    if (old === undefined || old === this.#dumpingFrom) return;
+    setImmediate(() => signalExactly(old.ref, "SIGKILL")); // not now: whoever waits for this savepoint goes on first
+  }
+
+  #write(name: string, content: string | Uint8Array): void {
+    writeFileSync(join(this.#options.dir, name), content, { mode: 0o600 });
+  }
+}
+
+function refOf(pid: number): ProcessRef {
+  return { pid, startTime: lookAt(pid)?.startTime ?? 0 };
+}
+
+function deathOf({ exitCode, signalCode }: Bun.Subprocess): ShellEnd {
+  if (signalCode === null) return { how: "died", exitCode: exitCode ?? 0, signal: null };
+  if (typeof signalCode === "number")
+    return { how: "died", exitCode: 128 + signalCode, signal: `SIG${signalCode}` };
+  return { how: "died", exitCode: 128 + (constants.signals[signalCode] ?? 0), signal: signalCode };
+}

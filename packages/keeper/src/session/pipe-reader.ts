@@ -1,0 +1,57 @@
+import { closeSync, readSync } from "node:fs";
+import { makeNonBlocking } from "../engine/libc.ts";
+
+// As much as a pipe holds.
+const scratch = Buffer.allocUnsafe(64 * 1024);
+
+/**
+ * Reads a pipe as its bytes come. `drain` takes what is there now, at once: whoever learns from another pipe that a
+ * writer is done has then all that it wrote, without waiting for an end of file that a background child may hold back.
+ */
+export class PipeReader {
+  readonly #fd: number;
+  readonly #take: (bytes: Uint8Array) => void;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  #closed = false;
+
+  constructor(fd: number, take: (bytes: Uint8Array) => void) {
+    makeNonBlocking(fd);
+    this.#fd = fd;
+    this.#take = take;
+    this.#reader = Bun.file(fd).stream().getReader();
+    void this.#run();
+  }
+
+  drain(): void {
+    if (this.#closed) return;
+    for (;;) {
+      const count = this.#readNow();
+      if (count === 0) return;
+      this.#take(scratch.subarray(0, count));
+    }
+  }
+
+  /** Nothing is taken any more. May be called twice. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#reader.cancel().catch(() => {});
+    closeSync(this.#fd);
+  }
+
+  #readNow(): number {
+    try {
+      return readSync(this.#fd, scratch);
+    } catch {
+      return 0; // EAGAIN: nothing is there
+    }
+  }
+
+  async #run(): Promise<void> {
+    for (;;) {
+      const { value, done } = await this.#reader.read();
+      if (done || this.#closed) return;
+      this.#take(value);
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * What the shell side tells the driver, one line each: a kind, the number of the command it is about, a value.
+ *
+ *   E n status   the text has ended              S n pid      a savepoint holds the state after it
+ *   X n          the text could not be read      K n          the dump that was asked for is written
+ *   T n pid      the savepoint takes over        D n status   the shell that took over has ended
+ */
+export interface Report {
+  readonly kind: string;
+  readonly n: number;
+  readonly value: number;
+}
+
+// Longer than any report can be.
+const MAX_LINE = 100;
+
+/** Cuts chunks into reports and hands each to whoever expects it. What is no report is dropped. */
+export class Reports {
+  readonly #expected = new Map<string, (value: number | undefined) => void>();
+  readonly #hear: (report: Report) => void;
+  #rest = "";
+
+  /** `hear` gets every report, before whoever expects it. */
+  constructor(hear: (report: Report) => void) {
+    this.#hear = hear;
+  }
+
+  push(bytes: Uint8Array): void {
+    const lines = (this.#rest + Buffer.from(bytes).toString("latin1")).split("\n");
+    this.#rest = (lines.pop() ?? "").slice(-MAX_LINE);
+    for (const line of lines) {
+      const [kind = "", n, value] = line.split(" ");
+      this.#hear({ kind, n: Number(n), value: Number(value ?? 0) });
+      this.#expected.get(`${kind} ${n}`)?.(Number(value ?? 0));
+    }
+  }
+
+  /** The value of a report that is to come; `undefined` once nobody waits for it any more. */
+  expect(kind: string, n: number): Promise<number | undefined> {
+    const { promise, resolve } = Promise.withResolvers<number | undefined>();
+    this.#expected.set(`${kind} ${n}`, resolve);
+    return promise;
+  }
+
+  forget(kind: string, n: number): void {
+    this.#expected.get(`${kind} ${n}`)?.(undefined);
+    this.#expected.delete(`${kind} ${n}`);
+  }
+
+  /** Like `expect`, but `undefined` if it does not come in time, or if `unless` comes first. */
+  async within(ms: number, kind: string, n: number, unless?: Promise<unknown>): Promise<number | undefined> {
+    const late = Promise.withResolvers<undefined>();
+    const timer = setTimeout(late.resolve, ms);
+    const never = unless?.then(() => undefined) ?? late.promise;
+    try {
+      return await Promise.race([this.expect(kind, n), late.promise, never]);
+    } finally {
+      clearTimeout(timer);
+      this.forget(kind, n);
+    }
+  }
+}

@@ -1,0 +1,110 @@
+# What the persistent bash is told when it starts. See bash-shell.ts for the whole picture.
+#
+# Bash reads its program from a pipe, the feed, line by line. The lines are ours alone: the text of a command is in a
+# file, is read into a variable and given to eval, so nothing in it can swallow what follows. Because bash is fed and
+# does not loop, the text runs at true top level (break 99, declare, set -- mean what they mean anywhere), an error for
+# which bash drops the rest of its line drops only the text, and the next line, which reports the end, is still read.
+#
+# Descriptors: 70 the feed, 71 and 72 the stdout and stderr of the session, 73 reports to the driver, 74 orders for the
+# savepoint, 75 dumps (bash itself takes 63 downwards, for process substitution). All are closed while a text runs: nothing that it starts can hold or see them.
+#
+# Every line of ours is a group whose output is thrown away, so that set -x and a DEBUG trap say nothing about it; the
+# own stdout and stderr of the shell stay those of the session, so that an EXIT trap is heard. Builtins are called as
+# \builtin: neither an alias nor a function gets between. The parts are strings, evaluated at top level, because a
+# function would make declare local and hide DEBUG traps; so no single quote may occur in them.
+
+# Takes the text from its file. The flags come last: from there on our own lines feel them, too.
+__hf_load='
+__hf_ret() { \builtin return "$1"; }
+__hf_rc=
+if ! \builtin mapfile -d "" -t -n 1 __hf_t <"$__hf_d/text"; then \builtin printf "X %s\n" "$__hf_n" >&73; __hf_t=; fi
+if [[ $__hf_al ]]; then \builtin shopt -s expand_aliases; fi
+if [[ $__hf_f ]]; then \builtin set "-$__hf_f"; fi'
+
+# Reports the end, then forks the savepoint. __hf_q is $? as the line before left it: all there is if bash dropped the
+# rest of that line. Our lines are read without the flags and aliases of the user, which __hf_f and __hf_al keep.
+__hf_end='
+__hf_f=$- __hf_al=$BASHOPTS
+if [[ $__hf_rc ]]; then __hf_f=$__hf_v; fi
+\builtin shopt -u expand_aliases
+\builtin set +aeuvx
+__hf_f=${__hf_f//[!aeuvxm]/}
+if [[ :$__hf_al: != *:expand_aliases:* ]]; then __hf_al=; fi
+\builtin unset -v __hf_t
+\builtin printf "E %s %s\n" "$__hf_n" "${__hf_rc:-$__hf_q}" >&73
+\builtin eval "$__hf_save"'
+
+# Forked twice, so that the jobs, $! and wait of the shell know nothing of it; with job control, so that the savepoint
+# is in a process group of its own (kill 0 misses it) and does not ignore SIGINT.
+__hf_save='
+( \builtin set -m
+  ( \builtin eval "$__hf_hold" ) & )'
+
+# The savepoint: a fork that holds the whole state. It gives up pipes that the user opened, or whoever waits for their
+# end would wait for ever. A read that fails above 128 met TMOUT or a signal; any other failure is the end of the driver.
+__hf_hold='
+\builtin printf "S %s %s\n" "$__hf_n" "$BASHPID" >&73
+\builtin set +f
+for __hf_g in /proc/"$BASHPID"/fd/*
+do
+  __hf_g=${__hf_g##*/}
+  if [[ $__hf_g -gt 2 && ( $__hf_g -lt 70 || $__hf_g -gt 75 ) && ( -p /dev/fd/$__hf_g || -S /dev/fd/$__hf_g ) ]]
+  then \builtin eval "\builtin exec $__hf_g>&-"
+  fi
+done
+while \builtin :
+do
+  if \builtin read -r -u 74 __hf_g
+  then
+    case $__hf_g in
+      "dump $__hf_n") ( \builtin eval "$__hf_dump" ) >&75; \builtin printf "K %s\n" "$__hf_n" >&73 ;;
+      "go $__hf_n") \builtin break ;;
+      *) \builtin kill -9 "$BASHPID" ;;
+    esac
+  elif [[ $? -le 128 ]]
+  then \builtin kill -9 "$BASHPID"
+  fi
+done
+\builtin set -m
+( \builtin set +m
+  \builtin export -n POSIXLY_CORRECT
+  \builtin export HOLDFAST_COMMAND="$__hf_m"
+  \builtin printf "T %s %s\n" "$__hf_n" "$BASHPID" >&73
+  \builtin exec -a bash "$__hf_b" --noprofile --norc -p 0<&70 1>&71 2>&72 )
+\builtin printf "D %s %s\n" "$__hf_n" "$?" >&73'
+
+# The state as commands that bring it back. Variables come first, one to a line, up to the line "#". Functions come
+# late, so that one that is named like a builtin gets between nothing. $- of a savepoint is not that of the user.
+__hf_dump='
+\builtin declare -p __hf_f __hf_al
+\builtin unset -f __hf_ret
+for __hf_g in "${__hf_names[@]}"
+do
+  if [[ ! -v $__hf_g ]]; then \builtin printf "unset -v %s\n" "$__hf_g"; fi
+done
+\builtin unset -v __hf_g "${!__hf_@}"
+\builtin declare -p
+\builtin printf "#\n"
+\builtin printf "cd -- %q\n" "$PWD"
+\builtin umask -p
+\builtin shopt -p
+\builtin set +o
+\builtin alias -p
+\builtin complete -p
+\builtin hash -l
+\builtin printf "set --"
+if [[ $# -gt 0 ]]; then \builtin printf " %q" "$@"; fi
+\builtin printf "\n"
+\builtin trap -p
+\builtin declare -f
+\builtin declare -Fx'
+
+# Brings a dumped state back.
+__hf_restore='
+if \builtin mapfile -d "" -t -n 1 __hf_t <"$__hf_d/state"
+then
+  \builtin eval "$__hf_t"
+  \builtin unset -v __hf_t
+  if [[ $__hf_f != *m* ]]; then \builtin set +m; fi
+fi'
+__hf_f= __hf_al= __hf_t=
