@@ -121,6 +121,21 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
     }
   },
 
+  "many sandboxes can be launched at the same time": async (suite) => {
+    const provider = suite.fixture.open();
+    const installationId = randomUUID();
+    const refs = Array.from({ length: 8 }, () => ({ ...newRef(), installationId }));
+    try {
+      await Promise.all(refs.map((ref) => provider.launch(ref, suite.fixture.plan, soon())));
+      const seen = await Promise.all(refs.map((ref) => provider.observe(ref, soon())));
+      expect(await Promise.all(seen.map(answers))).toEqual(refs.map(() => true));
+      expect((await provider.discover(installationId, soon())).length).toBe(2 * refs.length);
+    } finally {
+      await Promise.all(refs.map((ref) => provider.stop(ref, "force", soon())));
+      await Promise.all(refs.map((ref) => provider.removeDisk(ref, soon())));
+    }
+  },
+
   "a restarted server finds, accepts and ends what the old one launched": (suite) =>
     suite.withInstance(async (ref, before) => {
       const after = suite.fixture.open();

@@ -2,42 +2,33 @@ import { inside } from "./inside.ts";
 
 /**
  * What a sandbox sees of the host's /etc: what programs need to run, and nothing that may hold a secret. Left out on
- * purpose: shadow, ssh, gitconfig, npmrc, pip.conf (tokens), cron, systemd, sudoers, and private keys.
+ * purpose: shadow, ssh, gitconfig, npmrc, pip.conf (tokens), cron, systemd, sudoers, and private keys. Each entry
+ * that exists is a mount and costs 0.1 ms of every launch.
  */
 export const hostEtcFiles: readonly string[] = [
   "alternatives",
   "bash.bashrc",
-  "bash_completion.d",
   "ca-certificates",
-  "ca-certificates.conf",
   "crypto-policies",
   "debian_version",
   "fonts",
-  "gai.conf",
-  "host.conf",
   "inputrc",
   "ld.so.cache",
   "ld.so.conf",
   "ld.so.conf.d",
-  "locale.alias",
   "localtime",
-  "login.defs",
-  "magic",
   "mime.types",
-  "networks",
   "os-release",
   "pki/ca-trust/extracted",
   "pki/tls/certs",
   "profile",
   "profile.d",
   "protocols",
-  "rpc",
   "services",
   "ssl/certs",
   "ssl/openssl.cnf",
   "terminfo",
   "timezone",
-  "vim",
 ];
 
 /** What is written for this sandbox alone. */

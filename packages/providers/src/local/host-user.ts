@@ -1,5 +1,5 @@
-import { createHash, randomUUID } from "node:crypto";
-import { link, readFile, unlink, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { link, readFile, rm, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
@@ -36,6 +36,7 @@ export async function claimUid(layout: Layout, sandboxId: string): Promise<numbe
 /** Only after the disk is gone: a new sandbox under this id could read what is left. May be called twice. */
 export async function freeUid(layout: Layout, sandboxId: string): Promise<void> {
   if (!isRoot()) return;
+  await rm(draftFile(layout, sandboxId), { force: true });
   for (const uid of candidates(sandboxId)) {
     const holder = await holderOf(layout, uid);
     if (holder === sandboxId) await unlink(join(layout.uids, String(uid)));
@@ -50,7 +51,7 @@ function* candidates(sandboxId: string): Generator<number> {
 
 /** Returns who holds the id afterwards. */
 async function claim(layout: Layout, uid: number, sandboxId: string): Promise<string> {
-  const draft = join(layout.uids, `.${randomUUID()}`);
+  const draft = draftFile(layout, sandboxId);
   await writeFile(draft, sandboxId, { mode: 0o600 });
   try {
     // A link appears with its content or not at all, so that a crash leaves no claim without a name.
@@ -60,8 +61,12 @@ async function claim(layout: Layout, uid: number, sandboxId: string): Promise<st
     if (isCode(error, "EEXIST")) return (await holderOf(layout, uid)) ?? "";
     throw error;
   } finally {
-    await unlink(draft);
+    await rm(draft, { force: true });
   }
+}
+
+function draftFile(layout: Layout, sandboxId: string): string {
+  return join(layout.uids, `.new-${sandboxId}`);
 }
 
 async function holderOf(layout: Layout, uid: number): Promise<string | undefined> {

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
-import { installBundle } from "./bundle.ts";
 import { makeGroups, planLimits } from "./cgroup.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
 import { ensureDisk } from "./disk.ts";
@@ -15,15 +14,20 @@ import { exists } from "./remove-tree.ts";
 
 export interface LaunchContext {
   readonly layout: Layout;
-  readonly keeperBundle: string;
+  /** Where the keeper's bundle is, put there if it was not. */
+  readonly installedBundle: () => Promise<string>;
   readonly cgroups: CgroupHost;
 }
 
 /**
  * Everything that must not happen twice at a time: makes the disk, the instance's directory and its groups, then
- * starts the launcher, unless one was ever started for this instance.
+ * starts the launcher and returns it, unless one was ever started for this instance.
  */
-export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: LaunchContext): Promise<void> {
+export async function beginLaunch(
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  context: LaunchContext,
+): Promise<Bun.Subprocess | undefined> {
   const { layout } = context;
   const name = nameOf(ref);
   const network = plan.spec.network ?? "full";
@@ -31,11 +35,11 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   await makeLayout(layout);
   const instance = instanceDir(layout, ref);
   assertOurs(await readIdentity(instance), ref);
-  if (await exists(join(instance, CLAIM))) return;
+  if (await exists(join(instance, CLAIM))) return undefined;
 
   const limits = planLimits(name, plan.spec.limits, context.cgroups);
   const cgroups = limits.groups.map((group) => group.dir);
-  const bundle = await installBundle(layout, context.keeperBundle);
+  const bundle = await context.installedBundle();
   const { uid, dir: disk } = await ensureDisk(layout, ref);
   await makeInstanceDir(layout, { ref, uid, limits: limits.report, cgroups });
   await makeGroups(limits.groups);
@@ -45,7 +49,7 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
 
   const marker = JSON.stringify(ref);
   const view = { name, hostname, marker, bundle, disk, instance, network, memoryCgroup };
-  await startLauncher({ view, uid, cgroups, limitsPrefix: limits.prefix });
+  return startLauncher({ view, uid, cgroups, limitsPrefix: limits.prefix });
 }
 
 function assertOurs(identity: Identity | undefined, ref: InstanceRef): void {

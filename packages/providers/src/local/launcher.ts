@@ -49,7 +49,7 @@ exec "$@"`;
  * Started apart from the server: a Ctrl-C or the end of the server does not reach it. When this returns, it can be
  * found by its name, or it has ended.
  */
-export async function startLauncher(launcher: Launcher): Promise<void> {
+export async function startLauncher(launcher: Launcher): Promise<Bun.Subprocess> {
   const log = openSync(join(launcher.view.instance, LOG), "a", 0o600);
   try {
     const child = Bun.spawn(launcherArgv(launcher), {
@@ -63,6 +63,7 @@ export async function startLauncher(launcher: Launcher): Promise<void> {
     while (child.exitCode === null && readProcess(child.pid)?.argv.includes(launcher.view.name) === false) {
       await sleep(1);
     }
+    return child;
   } finally {
     closeSync(log);
   }

@@ -1,5 +1,6 @@
 import type { Capabilities, Check, InstanceRef, Provider, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { installBundle } from "./bundle.ts";
 import { type CgroupHost, findCgroupHost } from "./cgroup-host.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
@@ -25,6 +26,8 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
   const layout = layoutOf(options.dataDir);
   const locks = new KeyedLock();
   const cgroups = once(findCgroupHost);
+  const bundleLock = new KeyedLock();
+  const installedBundle = () => bundleLock.run("bundle", () => installBundle(layout, options.keeperBundle));
   let capabilities: Capabilities | undefined;
   return {
     kind: "local",
@@ -38,10 +41,10 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     },
     async launch(ref, plan, signal) {
       signal.throwIfAborted();
-      const context = { layout, keeperBundle: options.keeperBundle, cgroups: await cgroups() };
+      const context = { layout, installedBundle, cgroups: await cgroups() };
       // One lock for the sandbox: its disk is made here, and removed under the same one.
-      await locks.run(ref.sandboxId, () => beginLaunch(ref, plan, context));
-      await untilReady(ref, layout, signal);
+      const launcher = await locks.run(ref.sandboxId, () => beginLaunch(ref, plan, context));
+      await untilReady(ref, { layout, launcher: launcher?.exited, signal });
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),
     async stop(ref, mode, signal) {

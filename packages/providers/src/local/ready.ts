@@ -1,3 +1,4 @@
+import { existsSync, type FSWatcher, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -9,31 +10,71 @@ import { instanceDir, nameOf } from "./identity.ts";
 import { removeBootFile } from "./instance-dir.ts";
 import { LOG } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
-import { findByName, type HostProcess, isAlive } from "./processes.ts";
+import { findByName } from "./processes.ts";
 
 /** A keeper answers some 50 ms after its start; a machine that swaps may need a hundred times that, and not more. */
 const READY_TIMEOUT_MS = 30_000;
-/** So long it is worth looking every millisecond. */
-const USUAL_START_MS = 200;
+/** Between its socket's name and its first answer a keeper needs less than this; nothing tells us that moment. */
+const ANSWER_PAUSE_MS = 1;
+/** How often we look for ourselves, for what nothing tells us: the end of a launcher that another server started. */
+const LOOK_PAUSE_MS = 50;
 
 /** Returns once the keeper answers; throws once nothing is left that could become one. */
-export async function untilReady(ref: InstanceRef, layout: Layout, signal: AbortSignal): Promise<void> {
-  const dir = instanceDir(layout, ref);
+export async function untilReady(
+  ref: InstanceRef,
+  options: { layout: Layout; launcher: Promise<unknown> | undefined; signal: AbortSignal },
+): Promise<void> {
+  const dir = instanceDir(options.layout, ref);
   const socket = join(dir, "run/keeper.sock");
-  const start = performance.now();
-  let processes: HostProcess[] = [];
+  const deadline = performance.now() + READY_TIMEOUT_MS;
+  using news = new SocketNews(join(dir, "run"), options.launcher);
   while (!(await accepts(socket))) {
-    signal.throwIfAborted();
-    if (!processes.some(isAlive)) processes = await findByName(nameOf(ref));
+    options.signal.throwIfAborted();
     // Once more after the look: the keeper may have come up in between.
-    if (processes.length === 0 && !(await accepts(socket))) {
+    if (news.mayHaveEnded && (await findByName(nameOf(ref))).length === 0 && !(await accepts(socket))) {
       throw await launchFailed(dir, "it ended before its keeper answered");
     }
-    const elapsedMs = performance.now() - start;
-    if (elapsedMs > READY_TIMEOUT_MS) throw await launchFailed(dir, "its keeper did not answer in time");
-    await sleep(elapsedMs < USUAL_START_MS ? 1 : 20, undefined, { signal });
+    if (performance.now() > deadline) throw await launchFailed(dir, "its keeper did not answer in time");
+    if (existsSync(socket)) await sleep(ANSWER_PAUSE_MS, undefined, { signal: options.signal });
+    else await news.next(LOOK_PAUSE_MS);
   }
   await removeBootFile(dir);
+}
+
+/** Tells when something happens in an instance's run directory, or its launcher ends. */
+class SocketNews {
+  readonly #watcher: FSWatcher | undefined;
+  #wake: () => void = () => {};
+  #launcherRuns: boolean;
+
+  constructor(dir: string, launcher: Promise<unknown> | undefined) {
+    // The directory may just be removed by a stop; then there is no news, and the look finds nothing.
+    this.#watcher = existsSync(dir) ? watch(dir, () => this.#wake()) : undefined;
+    this.#watcher?.on("error", () => this.#wake());
+    this.#launcherRuns = launcher !== undefined;
+    const ended = (): void => {
+      this.#launcherRuns = false;
+      this.#wake();
+    };
+    launcher?.then(ended, ended);
+  }
+
+  /** False as long as we know better. */
+  get mayHaveEnded(): boolean {
+    return !this.#launcherRuns;
+  }
+
+  async next(atMostMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, atMostMs);
+    await promise;
+    clearTimeout(timer);
+  }
+
+  [Symbol.dispose](): void {
+    this.#watcher?.close();
+  }
 }
 
 function accepts(path: string): Promise<boolean> {
