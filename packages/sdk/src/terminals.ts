@@ -13,15 +13,18 @@ import type { TerminalEvent } from "./terminal-output.ts";
 /** A scope whose client can open WebSockets. */
 type SocketScope = Scope & { readonly client: { webSocket(path: string, query: SocketQuery): WebSocket } };
 
-export interface TerminalOptions extends TerminalRequest {
+export interface AttachOptions {
   /** Watch only: neither `write` nor `resize`, and the program does not wait for a slow reader. */
   readonly?: boolean | undefined;
   /** The offset to begin at. Default: 0, the oldest that is still there. */
   since?: number | undefined;
-  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
-  ifGeneration?: number | undefined;
   /** Aborting detaches; the program goes on. */
   signal?: AbortSignal | undefined;
+}
+
+export interface TerminalOptions extends TerminalRequest, AttachOptions {
+  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
+  ifGeneration?: number | undefined;
 }
 
 /**
@@ -138,7 +141,7 @@ export async function openTerminal(scope: SocketScope, options: TerminalOptions 
 export async function attachTerminal(
   scope: SocketScope,
   terminalId: string,
-  options: Pick<TerminalOptions, "readonly" | "since" | "signal"> = {},
+  options: AttachOptions = {},
 ): Promise<Terminal> {
   const info = await getTerminalInfo(scope, terminalId);
   return attach(scope, { ...info, created: false }, options);
@@ -162,11 +165,7 @@ function terminalPath(scope: Scope, terminalId: string): string {
   return `${scope.path}/terminals/${encodeURIComponent(terminalId)}`;
 }
 
-async function attach(
-  scope: SocketScope,
-  made: TerminalCreated,
-  options: Pick<TerminalOptions, "readonly" | "since" | "signal">,
-): Promise<Terminal> {
+async function attach(scope: SocketScope, made: TerminalCreated, options: AttachOptions): Promise<Terminal> {
   const path = `${terminalPath(scope, made.terminalId)}/connect`;
   const link = new TerminalLink({
     openSocket: (query) => scope.client.webSocket(path, query),

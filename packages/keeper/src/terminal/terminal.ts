@@ -6,8 +6,8 @@ import {
   type Terminal as TerminalFacts,
   type TerminalSize,
 } from "@holdfast/protocol";
+import { ScreenModes } from "@holdfast/protocol/screen-modes";
 import type { ProcessRef } from "../engine/proc-table.ts";
-import { Modes } from "./modes.ts";
 import { Pty, type PtyOptions } from "./pty.ts";
 import { Ring } from "./ring.ts";
 import type { Timers } from "./timers.ts";
@@ -46,7 +46,7 @@ export class Terminal {
   readonly #options: TerminalOptions;
   readonly #pty: Pty;
   readonly #ring = new Ring(REPLAY_BYTES);
-  readonly #modes = new Modes();
+  readonly #modes = new ScreenModes();
   readonly #viewers = new Set<Viewer>();
   readonly #seat: Seat;
   readonly #startedAt: string;

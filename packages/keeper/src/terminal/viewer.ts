@@ -1,5 +1,5 @@
 import { type TerminalExit, type ToViewer, terminalCloseCode } from "@holdfast/protocol";
-import type { Modes } from "./modes.ts";
+import type { ScreenModes } from "@holdfast/protocol/screen-modes";
 import type { Ring } from "./ring.ts";
 
 // One frame's worth: large enough to be cheap, small enough that a key's echo does not wait behind it.
@@ -21,7 +21,7 @@ export interface ViewerSocket {
 export interface ViewerOptions {
   readonly socket: ViewerSocket;
   readonly ring: Ring;
-  readonly modes: Modes;
+  readonly modes: ScreenModes;
   /** Offset of the first byte to send. */
   readonly from: number;
   /** Bound of what was sent and not yet acknowledged; without one, what the socket takes is the bound. */

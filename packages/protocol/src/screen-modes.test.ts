@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { Modes } from "./modes.ts";
+import { ScreenModes } from "./screen-modes.ts";
 
 const cases: [name: string, output: string, restore: string][] = [
   ["plain text", "hello\r\n", ""],
@@ -15,10 +15,27 @@ const cases: [name: string, output: string, restore: string][] = [
 
 test.each(cases)("%s", (_, output, restore) => {
   const bytes = new TextEncoder().encode(output);
-  const whole = new Modes();
+  const whole = new ScreenModes();
   whole.learn(bytes);
   expect(whole.restore).toBe(restore);
-  const byByte = new Modes();
+  const byByte = new ScreenModes();
   for (const byte of bytes) byByte.learn(Uint8Array.of(byte));
   expect(byByte.restore).toBe(restore);
+});
+
+const undos: [name: string, output: string, undo: string][] = [
+  ["nothing to undo", "text\x1b[?25l\x1b[?25h", ""],
+  [
+    "an editor with a mouse",
+    "\x1b[?1049h\x1b[?1000h\x1b[?25l\x1b=\x1b[1;24r",
+    "\x1b[?25h\x1b[?1000l\x1b[?1049l\x1b>\x1b7\x1b[r\x1b8",
+  ],
+];
+
+test.each(undos)("undo: %s", (_, output, undo) => {
+  const modes = new ScreenModes();
+  modes.learn(new TextEncoder().encode(output));
+  expect(modes.undo).toBe(undo);
+  modes.learn(new TextEncoder().encode(undo.replace("\x1b7\x1b[r\x1b8", "")));
+  expect(modes.undo.replace("\x1b7\x1b[r\x1b8", "")).toBe("");
 });

@@ -1,7 +1,8 @@
 /**
- * What a screen has been told to do, learnt from output that is no longer kept: private modes (alternate screen,
- * cursor, mouse, bracketed paste, …), the keypad and the scroll region. A viewer whose replay begins in the middle is
- * told these first; without them an editor's screen would be drawn over the shell's.
+ * What a screen has been told to do by a program's output: private modes (alternate screen, cursor, mouse, bracketed
+ * paste, …), the keypad and the scroll region. The keeper learns it from output that it no longer keeps: a viewer whose
+ * replay begins in the middle is told these first, or an editor would be drawn over the shell's screen. Who lends its
+ * own screen to a terminal learns it from everything, to leave the screen as it was.
  *
  * Only the few sequences below are understood. Everything else passes.
  */
@@ -12,6 +13,8 @@ const MAX_SEQUENCE_BYTES = 64;
 const PRIVATE_MODE = /^\[\?([0-9;]+)([hl])$/;
 const SCROLL_REGION = /^\[[0-9;]*r$/;
 const KEYPAD = /^[=>]$/;
+const KEYPAD_APPLICATION = "\x1b=";
+const KEYPAD_NORMAL = "\x1b>";
 const SOFT_RESET = "[!p";
 const FULL_RESET = "c";
 const WHOLE = /^(?:[^[]|\[[0-?]*[ -/]*[@-~])/;
@@ -19,7 +22,7 @@ const WHOLE = /^(?:[^[]|\[[0-?]*[ -/]*[@-~])/;
 // How a terminal begins: wraps lines and shows its cursor.
 const SET_AT_FIRST: ReadonlySet<string> = new Set(["7", "25"]);
 
-export class Modes {
+export class ScreenModes {
   readonly #set = new Map<string, boolean>();
   #keypad = "";
   #scrollRegion = "";
@@ -33,6 +36,18 @@ export class Modes {
       if (on !== SET_AT_FIRST.has(mode)) text += `\x1b[?${mode}${on ? "h" : "l"}`;
     }
     return text + this.#keypad + this.#scrollRegion + this.#open;
+  }
+
+  /** The bytes that bring the screen back to how a terminal begins. */
+  get undo(): string {
+    let text = "";
+    for (const [mode, on] of [...this.#set].reverse()) {
+      if (on !== SET_AT_FIRST.has(mode)) text += `\x1b[?${mode}${on ? "l" : "h"}`;
+    }
+    if (this.#keypad === KEYPAD_APPLICATION) text += KEYPAD_NORMAL;
+    // Setting the region moves the cursor, so that is saved around it.
+    if (this.#scrollRegion !== "") text += "\x1b7\x1b[r\x1b8";
+    return text;
   }
 
   learn(bytes: Uint8Array): void {
