@@ -11,6 +11,8 @@ export interface Identity {
   /** The host's user that every process of the instance runs as. */
   readonly uid: number;
   readonly limits: LimitsReport;
+  /** The name of the keeper's bundle that it was launched with. */
+  readonly bundle: string;
   /** Control groups made for it, to be removed with it. */
   readonly cgroups: readonly string[];
 }

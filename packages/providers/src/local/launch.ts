@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
 import { makeGroups, planLimits } from "./cgroup.ts";
@@ -41,7 +41,7 @@ export async function beginLaunch(
   const cgroups = limits.groups.map((group) => group.dir);
   const bundle = await context.installedBundle();
   const { uid, dir: disk } = await ensureDisk(layout, ref);
-  await makeInstanceDir(layout, { ref, uid, limits: limits.report, cgroups });
+  await makeInstanceDir(layout, { ref, uid, bundle: basename(bundle), limits: limits.report, cgroups });
   await makeGroups(limits.groups);
   const { hostname } = plan;
   const memoryCgroup = limits.memoryDir;

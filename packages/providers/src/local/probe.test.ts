@@ -82,7 +82,7 @@ test("a bundle that is not there fails the check, and the launch with how to bui
   );
   await expect(launch).rejects.toMatchObject({
     code: "provider_unavailable",
-    hint: expect.stringContaining("build"),
+    hint: expect.stringContaining("npm run"),
   });
 });
 
