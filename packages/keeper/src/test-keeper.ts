@@ -27,7 +27,7 @@ const SECRET = "a-secret-of-at-least-32-characters";
 
 /** Starts a keeper from source and admits it. Disposing ends it and removes everything. */
 export async function startTestKeeper(options: StartOptions = {}): Promise<TestKeeper> {
-  const dir = options.dir ?? mkdtempSync(join(tmpdir(), "keeper-"));
+  const dir = options.dir ?? mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
   const boot: KeeperBoot = {
     secret: SECRET,
     sandboxId: `sbx-${crypto.randomUUID()}`,
@@ -43,7 +43,7 @@ export async function startTestKeeper(options: StartOptions = {}): Promise<TestK
   writeFileSync(bootFile, JSON.stringify(boot), { mode: 0o600 });
   const argv = options.argv ?? [process.execPath, join(import.meta.dir, "main.ts"), "--boot-fd", "3", "test"];
   const child = Bun.spawn(["sh", "-c", 'exec "$@" 3<"$0"', bootFile, ...argv], {
-    stdio: ["ignore", "inherit", "inherit"],
+    stdio: ["ignore", "ignore", "inherit"],
     env: {},
   });
   const keeper = clientOf({ boot, child, dir, socketPath: options.socketPath ?? boot.socketPath });
@@ -100,7 +100,11 @@ function clientOf(parts: {
     openFds: () => readdirSync(`/proc/${child.pid}/fd`).length,
     processes,
     async [Symbol.asyncDispose]() {
-      child.kill("SIGTERM");
+      // Not by a signal: between us and a keeper in its own namespaces is a launcher that would not pass it on.
+      if (child.exitCode === null && child.signalCode === null) {
+        const headers = { [FENCE_HEADER]: String(Number.MAX_SAFE_INTEGER).slice(0, 15) }; // above any that a test used
+        await request("/v1/shutdown", { method: "POST", headers }).catch(() => child.kill("SIGKILL"));
+      }
       await child.exited;
       rmSync(dir, { recursive: true, force: true });
     },

@@ -8,6 +8,7 @@ import {
   readSync,
   renameSync,
   rmSync,
+  writeFileSync,
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
@@ -37,30 +38,28 @@ const FLAGS =
  * appended. A torn last line, garbage between lines and a file that is no file are survived.
  *
  * A line is in the page cache when `append` returns, which outlives any death of the keeper, the instance and the
- * server. It is not synced to the disk before the spawn: that made an exec 0.2 ms slower on a fast disk and several ms
- * on an ordinary one, and would only matter after a power failure of the host, which ends every instance and which the
+ * server. It is not synced to the disk before the spawn: that took 0.2 ms more an exec on a fast disk, takes several on
+ * an ordinary one, and would only matter after a power failure of the host, which ends every instance and which the
  * caller sees as a new generation.
  */
 export class Journal {
   readonly #path: string;
+  readonly #reserve: Reserve;
   #fd: number;
   #size: number;
-  #broken = false;
+  /** Lines that found no room yet, oldest first: ends of runs, so at most as many as ran at once. */
+  #waiting = "";
 
   constructor(path: string) {
     this.#path = path;
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     this.#fd = openRegular(path);
     this.#size = fstatSync(this.#fd).size;
+    this.#reserve = new Reserve(`${path}.reserve`);
   }
 
   get bytes(): number {
     return this.#size;
-  }
-
-  /** Lines could not be written since the last `rewrite`: only a rewrite makes the file true again. */
-  get broken(): boolean {
-    return this.#broken;
   }
 
   read(): JournalLine[] {
@@ -70,16 +69,19 @@ export class Journal {
     return lines.map(parseLine).filter((line) => line !== undefined);
   }
 
-  /** Throws if it is not all in the file afterwards; then none of it is. */
+  /** Throws if it is not in the file afterwards; then nothing may be done that it announces. */
   append(line: JournalLine): void {
-    const bytes = Buffer.from(`${JSON.stringify(line)}\n`);
+    this.#write(`${this.#waiting}${JSON.stringify(line)}\n`);
+    this.#waiting = "";
+  }
+
+  /** For what has already happened: if there is no room, it is written before the next line that finds some. */
+  appendWhenPossible(line: JournalLine): void {
     try {
-      writeWhole(this.#fd, bytes);
-      this.#size += bytes.length;
-    } catch (error) {
-      this.#broken = true;
-      ftruncateSync(this.#fd, this.#size);
-      throw error;
+      this.append(line);
+      this.#reserve.restore();
+    } catch {
+      this.#waiting += `${JSON.stringify(line)}\n`;
     }
   }
 
@@ -96,7 +98,7 @@ export class Journal {
       closeSync(this.#fd);
       this.#fd = fd;
       this.#size = bytes.length;
-      this.#broken = false;
+      this.#waiting = "";
     } catch (error) {
       closeSync(fd);
       rmSync(path, { force: true });
@@ -107,6 +109,52 @@ export class Journal {
   close(): void {
     if (this.#fd >= 0) closeSync(this.#fd);
     this.#fd = -1;
+  }
+
+  #write(text: string): void {
+    const bytes = Buffer.from(text);
+    try {
+      writeWhole(this.#fd, bytes);
+    } catch (error) {
+      ftruncateSync(this.#fd, this.#size); // half a line would spoil the next one
+      if (!this.#reserve.release()) throw error;
+      this.#write(text);
+      return;
+    }
+    this.#size += bytes.length;
+  }
+}
+
+// Room for some 400 commands after the disk is full: enough to find out why, and to delete something.
+const RESERVE_BYTES = 256 * 1024;
+
+/** Space that is kept occupied so that it can be given to the journal when the disk is full. */
+class Reserve {
+  readonly #path: string;
+  #held = false;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.restore();
+  }
+
+  restore(): void {
+    if (this.#held) return;
+    try {
+      rmSync(this.#path, { force: true, recursive: true });
+      writeFileSync(this.#path, new Uint8Array(RESERVE_BYTES), { mode: 0o600, flag: "wx" });
+      this.#held = true;
+    } catch {
+      rmSync(this.#path, { force: true, recursive: true }); // no room: what is left is the journal's
+    }
+  }
+
+  /** False if there was nothing to give. */
+  release(): boolean {
+    if (!this.#held) return false;
+    this.#held = false;
+    rmSync(this.#path, { force: true, recursive: true });
+    return true;
   }
 }
 

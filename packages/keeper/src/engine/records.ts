@@ -61,7 +61,6 @@ export class Records {
   /** Written before anything is started; a failure to write means that nothing may be started. */
   begin(record: RunRecord): void {
     try {
-      if (this.#journal.broken) this.#rewrite();
       this.#journal.append({ line: "begin", record });
     } catch (error) {
       throw cannotRecord(error);
@@ -72,14 +71,14 @@ export class Records {
   /** The program could not be started after all: as if it had never been asked for. */
   void(id: string): void {
     this.#running.delete(id);
-    this.#appendIfPossible({ line: "void", id });
+    this.#journal.appendWhenPossible({ line: "void", id });
   }
 
   started(id: string, pid: number): void {
     const record = this.#running.get(id);
     if (record === undefined) return;
     record.pid = pid;
-    if (record.kind === "process") this.#appendIfPossible({ line: "started", id, pid });
+    if (record.kind === "process") this.#journal.appendWhenPossible({ line: "started", id, pid });
   }
 
   end(id: string, end: RunEnd): void {
@@ -87,7 +86,7 @@ export class Records {
     if (record === undefined) return;
     this.#running.delete(id);
     this.#keep({ ...record, end });
-    this.#appendIfPossible({ line: "end", id, end });
+    this.#journal.appendWhenPossible({ line: "end", id, end });
     this.#expireOld();
     if (this.#journal.bytes > this.#rewrittenBytes + JOURNAL_SLACK_BYTES) this.#rewriteIfPossible();
   }
@@ -158,7 +157,7 @@ export class Records {
   #expire(record: FinishedRecord): void {
     this.#forget(record.id);
     removeLog(this.#logDir, { id: record.id, starts: record.end.segments });
-    this.#appendIfPossible({ line: "expired", id: record.id });
+    this.#journal.appendWhenPossible({ line: "expired", id: record.id });
   }
 
   #forget(id: string): void {
@@ -181,14 +180,6 @@ export class Records {
 
   #wasExpired(id: string): boolean {
     return isOwnId(id) || this.#expired.has(shortHash(id));
-  }
-
-  #appendIfPossible(line: JournalLine): void {
-    try {
-      this.#journal.append(line);
-    } catch {
-      // The journal now says `broken`, and is rewritten from memory before the next run may begin.
-    }
   }
 
   #rewriteIfPossible(): void {
