@@ -9,7 +9,9 @@ const STEP_MS = 5_000;
 export class Admission {
   readonly #boot: KeeperBoot;
   #admitted = false;
+  #closed = false;
   #fence = 0;
+  #stopWatching: (() => void) | undefined;
 
   constructor(boot: KeeperBoot) {
     this.#boot = boot;
@@ -48,6 +50,12 @@ export class Admission {
   }
 
   checkAdmitted(): void {
+    if (this.#closed) {
+      throw new HoldfastError("wrong_state", "the instance is being stopped", {
+        hint: "start the sandbox again",
+        started: "no",
+      });
+    }
     if (this.#admitted) return;
     throw new HoldfastError("wrong_state", "the instance has not been admitted yet", {
       hint: "the server admits it after it has re-read the lease; try again in a moment",
@@ -56,8 +64,8 @@ export class Admission {
     });
   }
 
-  /** Calls back if nobody admits us in time; the returned function stops the watch. */
-  watch(onMissed: () => void): () => void {
+  /** Calls back if nobody admits us in time. */
+  watch(onMissed: () => void): void {
     let waited = 0;
     let last = performance.now();
     const timer = setInterval(() => {
@@ -67,7 +75,13 @@ export class Admission {
       if (this.#admitted) clearInterval(timer);
       else if (waited >= ADMISSION_MS) onMissed();
     }, STEP_MS / 5);
-    return () => clearInterval(timer);
+    this.#stopWatching = () => clearInterval(timer);
+  }
+
+  /** From now on all work is refused. May be called twice. */
+  close(): void {
+    this.#closed = true;
+    this.#stopWatching?.();
   }
 
   #see(fence: number): void {

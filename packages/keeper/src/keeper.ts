@@ -7,7 +7,11 @@ import { execRoutes } from "./exec/exec-routes.ts";
 import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
 import { processRoutes } from "./process/process-routes.ts";
+import { sessionRoutes } from "./session/session-routes.ts";
+import { Sessions } from "./session/sessions.ts";
 import { endEverything } from "./shutdown.ts";
+import { terminalRoutes } from "./terminal/routes.ts";
+import { Terminals } from "./terminal/terminals.ts";
 
 // Stdin given with a command is the largest thing that is sent in one body: 64 MiB as base64 text, with room.
 const MAX_BODY_BYTES = 128 * 1024 * 1024;
@@ -15,6 +19,8 @@ const MAX_BODY_BYTES = 128 * 1024 * 1024;
 // its default, and `server.timeout` has no effect), but its types do not know it.
 const NEVER_IDLE: object = { idleTimeout: 0 };
 const SHUTDOWN_GRACE_MS = 2_000;
+// Once all work has ended, its last answers are on their way; who does not take them is not waited for.
+const ANSWERS_MS = 500;
 
 export interface Keeper {
   /** Resolves when everything was ended and recorded. */
@@ -27,29 +33,44 @@ export interface Keeper {
 export function startKeeper(boot: KeeperBoot): Keeper {
   const engine = new Engine(boot);
   const admission = new Admission(boot);
+  const sessions = new Sessions(engine);
+  const terminals = new Terminals(engine);
   const reaper = startReaper();
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
-  let ending = false;
-  const shutdown: Keeper["shutdown"] = ({ graceMs = SHUTDOWN_GRACE_MS } = {}) => {
-    if (ending) return;
-    ending = true;
-    stopWatching();
-    void endEverything(engine, { graceMs }).finally(async () => {
-      await server.stop();
-      reaper.close();
-      engine.close();
-      rmSync(boot.socketPath, { force: true });
-      finish();
-    });
+
+  const shutdown = once(async (graceMs: number) => {
+    admission.close();
+    await endEverything({ engine, sessions, terminals, graceMs });
+    await Promise.race([server.stop(), Bun.sleep(ANSWERS_MS)]);
+    await server.stop(true);
+    reaper.close();
+    engine.close();
+    rmSync(boot.socketPath, { force: true });
+    finish();
+  });
+  const keeper: Keeper = {
+    over,
+    shutdown: ({ graceMs = SHUTDOWN_GRACE_MS } = {}) => shutdown(graceMs),
   };
-  const stopWatching = admission.watch(() => shutdown());
+  admission.watch(() => keeper.shutdown());
   const routes = {
-    ...keeperRoutes({ engine, admission, startedAt: engine.now, shutdown }),
+    ...keeperRoutes({ engine, admission, startedAt: engine.now, shutdown: keeper.shutdown }),
     ...execRoutes(engine),
     ...processRoutes(engine),
+    ...sessionRoutes(engine, sessions),
+    ...terminalRoutes(terminals),
   };
   const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission }));
-  return { over, shutdown };
+  return keeper;
+}
+
+function once<T>(work: (argument: T) => Promise<void>): (argument: T) => void {
+  let begun = false;
+  return (argument) => {
+    if (begun) return;
+    begun = true;
+    void work(argument);
+  };
 }
 
 type BunRoutes = ReturnType<typeof guarded>;
