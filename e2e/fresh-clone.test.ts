@@ -22,6 +22,8 @@ test.each([
     // What distributions do by default, and what the doctor advises where they did not.
     if (uid !== 0) chmodSync(TUN, 0o666);
     try {
+      // As root the sandboxes run as users of their own, who must be able to pass through.
+      chmodSync(home, 0o711);
       await expectOk(["git", "clone", "--quiet", root, join(home, "clone")]);
       await expectOk(["chown", "-R", `${uid}:${uid}`, home]);
       const env = {

@@ -59,7 +59,8 @@ function installDebianPackages(wanted) {
 }
 
 function buildKeeper() {
-  run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", "build-keeper.ts")]);
+  // It says on stderr what it does, if anything, and prints the result's path for programs: nobody reads that here.
+  run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", "build-keeper.ts")], "ignore");
 }
 
 /** @param {string} program */
@@ -67,14 +68,14 @@ function isInstalled(program) {
   return spawnSync("sh", ["-c", 'command -v "$1"', "sh", program]).status === 0;
 }
 
-/** @param {string} program @param {string[]} args */
-function run(program, args) {
-  const { status, error } = spawnSync(program, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
-  if (status !== 0)
-    fail(
-      `\`${program} ${args.join(" ")}\` failed${error ? `: ${error.message}` : ""}.`,
-      "see its output above",
-    );
+/** @param {string} program @param {string[]} args @param {"inherit" | "ignore"} stdout */
+function run(program, args, stdout = "inherit") {
+  const { status, error } = spawnSync(program, args, { cwd: root, stdio: ["ignore", stdout, "inherit"] });
+  if (status === 0) return;
+  fail(
+    `\`${program} ${args.join(" ")}\` failed${error ? `: ${error.message}` : ""}.`,
+    "see its output above",
+  );
 }
 
 /** @param {string} text */

@@ -53,10 +53,15 @@ export class KeeperLink {
 
   /** A reply whose shape is checked, because what comes out of a sandbox is as trustworthy as the sandbox. */
   async json<T>(call: KeeperCall, shape: z.ZodType<T>): Promise<T> {
+    return (await this.reply(call, shape)).body;
+  }
+
+  /** The same, with the status, where that tells something. */
+  async reply<T>(call: KeeperCall, shape: z.ZodType<T>): Promise<{ status: number; body: T }> {
     const reply = await this.send(call);
-    const parsed = shape.safeParse(JSON.parse(await boundedText(reply)));
+    const parsed = shape.safeParse(parseOr(await boundedText(reply)));
     if (!parsed.success) throw garbled(parsed.error.message);
-    return parsed.data;
+    return { status: reply.status, body: parsed.data };
   }
 
   /** The reply as it streams. Throws what the keeper refused, and `keeper_lost` if it could not be reached. */

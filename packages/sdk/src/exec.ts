@@ -1,4 +1,4 @@
-import type { Command, CommandResult, CommandState, Continuity, Env, ExecRequest } from "@holdfast/protocol";
+import type { Command, CommandResult, CommandState, Continuity, Env } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { cancellable } from "./cancellable.ts";
 import type { Answer } from "./client.ts";
@@ -6,11 +6,15 @@ import { makeId } from "./ids.ts";
 import type { Scope } from "./scope.ts";
 import { conditionHeaders, toStdin } from "./scope.ts";
 
-export interface ExecOptions {
+export interface ExecOptions extends RunOptions {
   /** Absolute. Default: the sandbox's workspace. */
   cwd?: string | undefined;
   /** On top of the sandbox's own environment; `null` unsets. */
   env?: Env | undefined;
+}
+
+/** What every command can be given, with or without a session. */
+export interface RunOptions {
   /** Written to the command, then closed. Without it stdin is empty. */
   stdin?: string | Uint8Array | undefined;
   /** Ends the command and everything it started: `timedOut: true`, exit code 124, the output so far is kept. */
@@ -30,7 +34,7 @@ export interface ExecOptions {
 }
 
 /** Which incarnation of the sandbox answered. */
-interface Seen {
+export interface Seen {
   generation: number;
   continuity: Continuity;
 }
@@ -44,7 +48,7 @@ export type ExecState = CommandState & Seen;
 // Under the idle limits of common proxies (30 s and more) and of Node's and Bun's own fetch (300 s).
 const LONGEST_WAIT_MS = 20_000;
 
-/** Runs one command to its end, over as many requests as that takes; each attaches to the same run by its id. */
+/** Runs one command to its end. */
 export async function exec(
   scope: Scope,
   command: Command,
@@ -52,57 +56,55 @@ export async function exec(
 ): Promise<ExecState>;
 export async function exec(scope: Scope, command: Command, options: ExecOptions): Promise<ExecResult>;
 export async function exec(scope: Scope, command: Command, options: ExecOptions): Promise<ExecState> {
+  const { cwd, env } = options;
+  return runToEnd<CommandState>({ scope, path: `${scope.path}/exec`, what: { command, cwd, env }, options });
+}
+
+interface Run {
+  scope: Scope;
+  /** Where it is sent. */
+  path: string;
+  /** What to run: the part of the request that differs from one surface to the other. */
+  what: Record<string, unknown>;
+  options: RunOptions;
+}
+
+/** Over as many requests as it takes; each attaches to the same run by its id. An abort cancels it. */
+export async function runToEnd<T extends CommandState>(run: Run): Promise<T & Seen> {
+  const { scope, options } = run;
   const commandId = options.commandId ?? makeId("cmd");
   return cancellable({
-    work: (unwanted) => attachUntilDone({ scope, command, commandId, options, unwanted }),
+    work: (unwanted) => attachUntilDone<T>({ ...run, commandId, unwanted }),
     cancel: () => cancelCommand(scope, commandId),
     signal: options.signal,
     what: `command ${commandId}`,
   });
 }
 
-interface Run {
-  scope: Scope;
-  command: Command;
-  commandId: string;
-  options: ExecOptions;
-  unwanted: AbortSignal;
-}
-
-async function attachUntilDone({ scope, command, commandId, options, unwanted }: Run): Promise<ExecState> {
+async function attachUntilDone<T extends CommandState>(
+  run: Run & { commandId: string; unwanted: AbortSignal },
+): Promise<T & Seen> {
+  const { scope, path, options, unwanted } = run;
   const { yieldMs } = options;
   // Equal parts, so that every one of the requests is the same and all of them together take exactly `yieldMs`.
   const parts = yieldMs === undefined ? Number.POSITIVE_INFINITY : Math.ceil(yieldMs / LONGEST_WAIT_MS);
   const waitMs = yieldMs === undefined ? LONGEST_WAIT_MS : Math.ceil(yieldMs / Math.max(parts, 1));
-  const request = requestOf({ command, commandId, options, waitMs });
+  const json = requestOf(run, waitMs);
+  const headers = conditionHeaders(options);
   for (let part = 1; ; part++) {
-    const answer = await scope.client.json<CommandState>({
-      method: "POST",
-      path: `${scope.path}/exec`,
-      json: request,
-      headers: conditionHeaders(options),
-      again: "safe",
-      signal: unwanted,
-    });
-    const state = withSeen(answer);
+    const call = { method: "POST", path, json, headers, again: "safe", signal: unwanted } as const;
+    const state = withSeen(await scope.client.json<T>(call));
     if (state.status === "lost" && yieldMs === undefined) throw lost(state);
     if (state.status !== "running" || part >= parts) return state;
   }
 }
 
-function requestOf(of: {
-  command: Command;
-  commandId: string;
-  options: ExecOptions;
-  waitMs: number;
-}): ExecRequest {
-  const { cwd, env, stdin, timeoutMs, maxOutputBytes, encoding } = of.options;
+function requestOf(run: Run & { commandId: string }, yieldMs: number): Record<string, unknown> {
+  const { stdin, timeoutMs, maxOutputBytes, encoding } = run.options;
   return {
-    command: of.command,
-    commandId: of.commandId,
-    yieldMs: of.waitMs,
-    cwd,
-    env,
+    ...run.what,
+    commandId: run.commandId,
+    yieldMs,
     timeoutMs,
     maxOutputBytes,
     encoding,
@@ -125,7 +127,7 @@ export function commandPath(scope: Scope, commandId: string): string {
   return `${scope.path}/commands/${encodeURIComponent(commandId)}`;
 }
 
-function withSeen(answer: Answer<CommandState>): ExecState {
+function withSeen<T extends CommandState>(answer: Answer<T>): T & Seen {
   return { ...answer.body, generation: answer.generation, continuity: answer.continuity };
 }
 

@@ -14,9 +14,15 @@ export type {
 export { type ErrorCode, HoldfastError } from "@holdfast/protocol/errors";
 export type { LogEvent } from "@holdfast/protocol/log-frames";
 export { Client, type ConnectOptions } from "./client.ts";
-export type { ExecOptions, ExecResult, ExecState } from "./exec.ts";
+export type { ExecOptions, ExecResult, ExecState, RunOptions } from "./exec.ts";
 export type { CallOptions, CreateOptions, DeleteOptions, ListOptions } from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
 export { Process, type SignalName, type StartProcessOptions, type WaitOptions } from "./processes.ts";
 export { Sandbox } from "./sandbox.ts";
+export {
+  type CreateSessionOptions,
+  Session,
+  type SessionExecResult,
+  type SessionExecState,
+} from "./sessions.ts";
 export type { LogMatch, WaitForLogOptions } from "./wait-for-log.ts";

@@ -3,7 +3,6 @@ import type {
   Env,
   PortWait,
   Process as ProcessInfo,
-  ProcessRequest,
   ProcessStatus,
   SignalRequest,
 } from "@holdfast/protocol";
@@ -193,28 +192,25 @@ export async function startProcess(
   command: Command,
   options: StartProcessOptions,
 ): Promise<Process> {
-  const { cwd, env, timeoutMs, stdin, processId = makeId("proc"), signal } = options;
-  const json: ProcessRequest = {
-    command,
-    processId,
-    cwd,
-    env,
-    timeoutMs,
-    ...(stdin !== undefined && { stdin: toStdin(stdin) }),
-  };
+  const { cwd } = options;
+  return launchProcess({ scope, path: `${scope.path}/processes`, what: { command, cwd }, options });
+}
+
+/** `path` and `what` differ with where it is started from: the sandbox, or a session. */
+export async function launchProcess(launch: {
+  scope: Scope;
+  path: string;
+  what: { command: Command; cwd?: string | undefined };
+  options: Omit<StartProcessOptions, "cwd">;
+}): Promise<Process> {
+  const { scope, path, what, options } = launch;
+  const { env, timeoutMs, stdin, processId = makeId("proc"), signal } = options;
+  const json = { ...what, processId, env, timeoutMs, ...(stdin !== undefined && { stdin: toStdin(stdin) }) };
   const headers = conditionHeaders(options);
   return cancellable({
     work: async (unwanted) => {
-      const path = `${scope.path}/processes`;
-      const answer = await scope.client.json<ProcessInfo>({
-        method: "POST",
-        path,
-        json,
-        headers,
-        again: "safe",
-        signal: unwanted,
-      });
-      return new Process(scope, answer.body);
+      const call = { method: "POST", path, json, headers, again: "safe", signal: unwanted } as const;
+      return new Process(scope, (await scope.client.json<ProcessInfo>(call)).body);
     },
     cancel: () =>
       scope.client.json({ method: "POST", path: `${processPath(scope, processId)}/kill`, again: "safe" }),
@@ -232,10 +228,9 @@ export async function getProcess(scope: Scope, processId: string): Promise<Proce
   return new Process(scope, answer.body);
 }
 
-export async function listProcesses(scope: Scope): Promise<ProcessInfo[]> {
-  const path = `${scope.path}/processes`;
-  return (await scope.client.json<{ processes: ProcessInfo[] }>({ method: "GET", path, again: "safe" })).body
-    .processes;
+export async function listProcesses(scope: Scope, query: { sessionId?: string }): Promise<ProcessInfo[]> {
+  const call = { method: "GET", path: `${scope.path}/processes`, query, again: "safe" } as const;
+  return (await scope.client.json<{ processes: ProcessInfo[] }>(call)).body.processes;
 }
 
 function processPath(scope: Scope, processId: string): string {

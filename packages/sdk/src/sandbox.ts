@@ -6,6 +6,7 @@ import type {
   SandboxEvent,
   Sandbox as SandboxInfo,
   SandboxState,
+  Session as SessionInfo,
 } from "@holdfast/protocol";
 import type { LogEvent } from "@holdfast/protocol/log-frames";
 import type { Client } from "./client.ts";
@@ -29,6 +30,13 @@ import {
   startProcess,
 } from "./processes.ts";
 import { type Scope, whileHeld } from "./scope.ts";
+import {
+  type CreateSessionOptions,
+  createSession,
+  getSession,
+  listSessions,
+  type Session,
+} from "./sessions.ts";
 
 /**
  * A sandbox, held. The handle is a view: it can be dropped at any time, and another one had by name or id.
@@ -177,8 +185,32 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** All processes that are known, running or ended. Commands of `exec` are not among them. */
-  listProcesses(): Promise<ProcessInfo[]> {
-    return listProcesses(this.#scope);
+  listProcesses(options: { sessionId?: string } = {}): Promise<ProcessInfo[]> {
+    return listProcesses(this.#scope, options);
+  }
+
+  /**
+   * A persistent shell: what its commands do to it (`cd`, `export`, functions, …) is there for the next one, also
+   * after its shell, its keeper or its instance died. With the id of one that exists, it is that one.
+   *
+   * @example
+   * ```ts
+   * const shell = await sbx.createSession({ cwd: "/workspace" });
+   * await shell.exec("export TOKEN=1; cd app");
+   * await shell.exec("echo $TOKEN in $PWD");
+   * ```
+   */
+  createSession(options: CreateSessionOptions = {}): Promise<Session> {
+    return createSession(this.#scope, options);
+  }
+
+  /** A session by its id, awake or asleep. */
+  getSession(sessionId: string): Promise<Session> {
+    return getSession(this.#scope, sessionId);
+  }
+
+  listSessions(): Promise<SessionInfo[]> {
+    return listSessions(this.#scope);
   }
 
   /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */

@@ -10,6 +10,7 @@ import { commandRoutes } from "./routes/commands.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { sandboxRoutes } from "./routes/sandboxes.ts";
+import { sessionRoutes } from "./routes/sessions.ts";
 import { terminalRoutes } from "./routes/terminals.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 import type { TerminalRelay } from "./terminal-relay.ts";
@@ -74,6 +75,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", sandboxRoutes(deps));
   app.route("/v1", commandRoutes(deps));
   app.route("/v1", processRoutes(deps));
+  app.route("/v1", sessionRoutes(deps));
   app.route("/v1", terminalRoutes(deps));
   return app;
 }

@@ -1,12 +1,15 @@
-import { CommandState, Continuity, ExecRequest } from "@holdfast/protocol";
+import { CommandState, Continuity, ExecRequest, SessionCommandState } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
 import { continuityHeaders, generationOf, rememberedBy, withGeneration } from "../http/describe.ts";
+import { withKey } from "../http/idempotency.ts";
 import { passOn } from "../http/proxy.ts";
 import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
-const CommandAnswer = CommandState.and(z.object({ generation: z.number().int(), continuity: Continuity }));
+/** A session's command has more to tell. */
+const AnyCommand = z.union([SessionCommandState, CommandState]);
+const CommandAnswer = AnyCommand.and(z.object({ generation: z.number().int(), continuity: Continuity }));
 const byCommand = byId.extend({ commandId: z.string() });
 
 const exec = createRoute({
@@ -46,10 +49,8 @@ export function commandRoutes({ sandboxes }: AppDeps): App {
 
   app.openapi(exec, async (c) => {
     c.env.mayBeSilent?.();
-    const request = c.req.valid("json");
-    const commandId = request.commandId ?? c.req.header("idempotency-key");
     const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const body = JSON.stringify({ ...request, ...(commandId !== undefined && { commandId }) });
+    const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
     const state = await link.json({ method: "POST", path: "/exec", body }, CommandState);
     withGeneration(c, holding);
     return c.json({ ...state, ...generationOf(c, holding) }, 200);
@@ -59,7 +60,7 @@ export function commandRoutes({ sandboxes }: AppDeps): App {
     const { id, commandId } = c.req.valid("param");
     const { holding, link } = await sandboxes.look(id);
     const path = `/commands/${encodeURIComponent(commandId)}${new URL(c.req.url).search}`;
-    const state = await link.json({ method: "GET", path }, CommandState);
+    const state = await link.json({ method: "GET", path }, AnyCommand);
     withGeneration(c, holding);
     return c.json({ ...state, ...generationOf(c, holding) }, 200);
   });
@@ -74,7 +75,7 @@ export function commandRoutes({ sandboxes }: AppDeps): App {
     const { id, commandId } = c.req.valid("param");
     const { holding, link } = await sandboxes.look(id);
     const path = `/commands/${encodeURIComponent(commandId)}/cancel`;
-    const state = await link.json({ method: "POST", path }, CommandState);
+    const state = await link.json({ method: "POST", path }, AnyCommand);
     withGeneration(c, holding);
     return c.json({ ...state, ...generationOf(c, holding) }, 200);
   });

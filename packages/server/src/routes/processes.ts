@@ -4,6 +4,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
 import { continuityHeaders, rememberedBy, withGeneration } from "../http/describe.ts";
+import { withKey } from "../http/idempotency.ts";
 import { passOn } from "../http/proxy.ts";
 import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
@@ -23,7 +24,7 @@ const list = createRoute({
   method: "get",
   path: "/sandboxes/{id}/processes",
   summary: "Processes, running and ended",
-  request: { params: byId },
+  request: { params: byId, query: z.object({ sessionId: z.string().optional() }) },
   responses: { 200: answer("all of them", ProcessList), ...refusals },
 });
 
@@ -93,7 +94,7 @@ export function processRoutes({ sandboxes }: AppDeps): App {
 
   app.openapi(start, async (c) => {
     c.env.mayBeSilent?.();
-    const body = JSON.stringify(withKey(c, c.req.valid("json")));
+    const body = JSON.stringify(withKey(c, "processId", c.req.valid("json")));
     const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
     const process = await link.json({ method: "POST", path: "/processes", body }, Process);
     withGeneration(c, holding);
@@ -103,7 +104,10 @@ export function processRoutes({ sandboxes }: AppDeps): App {
   app.openapi(list, async (c) => {
     const { holding, link } = await sandboxes.look(c.req.valid("param").id);
     withGeneration(c, holding);
-    return c.json(await link.json({ method: "GET", path: "/processes" }, ProcessList), 200);
+    return c.json(
+      await link.json({ method: "GET", path: `/processes${new URL(c.req.url).search}` }, ProcessList),
+      200,
+    );
   });
 
   app.openapi(get, async (c) => c.json(await ask(c, { method: "GET" }, Process), 200));
@@ -156,9 +160,4 @@ export function processRoutes({ sandboxes }: AppDeps): App {
 
 function pathOf({ processId }: { processId: string }): string {
   return `/processes/${encodeURIComponent(processId)}`;
-}
-
-function withKey(c: Context<AppEnv>, request: ProcessRequest): ProcessRequest {
-  const processId = request.processId ?? c.req.header("idempotency-key");
-  return processId === undefined ? request : { ...request, processId };
 }

@@ -1,0 +1,104 @@
+import type {
+  Command,
+  CreateSession,
+  SessionCommandResult,
+  SessionCommandState,
+  Session as SessionInfo,
+} from "@holdfast/protocol";
+import { type RunOptions, runToEnd, type Seen } from "./exec.ts";
+import { makeId } from "./ids.ts";
+import { launchProcess, type Process, type StartProcessOptions } from "./processes.ts";
+import { conditionHeaders, type Scope } from "./scope.ts";
+
+export interface CreateSessionOptions extends CreateSession {
+  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
+  ifGeneration?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** A session's command that ended, with what it meant for the shell. */
+export type SessionExecResult = SessionCommandResult & Seen;
+export type SessionExecState = SessionCommandState & Seen;
+
+/** A persistent shell. Its commands run one at a time, in order; two sessions never see each other. */
+export class Session {
+  readonly sessionId: string;
+  readonly #scope: Scope;
+  #info: SessionInfo;
+
+  constructor(scope: Scope, info: SessionInfo) {
+    this.#scope = scope;
+    this.#info = info;
+    this.sessionId = info.sessionId;
+  }
+
+  /** What the server last said about it. `refresh` asks again. */
+  get info(): Readonly<SessionInfo> {
+    return this.#info;
+  }
+
+  /**
+   * Runs a command in this shell, after those that wait already. Any text leaves the session usable. If it ends the
+   * shell (`exit`, a crash, a timeout), the next command finds the state from before it, and says so in `restored`.
+   *
+   * @example
+   * ```ts
+   * await shell.exec("cd /workspace/app && nvm use 22");
+   * const { exitCode, stdout } = await shell.exec("npm test", { timeoutMs: 60_000 });
+   * ```
+   */
+  exec(command: string, options: RunOptions & { yieldMs: number }): Promise<SessionExecState>;
+  exec(command: string, options?: RunOptions): Promise<SessionExecResult>;
+  exec(command: string, options: RunOptions = {}): Promise<SessionExecState> {
+    const path = `${pathOf(this.#scope, this.sessionId)}/exec`;
+    return runToEnd<SessionCommandState>({ scope: this.#scope, path, what: { command }, options });
+  }
+
+  /** Starts a process with a copy of this shell's state. Nothing that it does comes back into the session. */
+  startProcess(command: Command, options: Omit<StartProcessOptions, "cwd"> = {}): Promise<Process> {
+    const path = `${pathOf(this.#scope, this.sessionId)}/processes`;
+    return launchProcess({ scope: this.#scope, path, what: { command }, options });
+  }
+
+  async refresh(): Promise<this> {
+    this.#info = await getInfo(this.#scope, this.sessionId);
+    return this;
+  }
+
+  /** Ends the shell and forgets its state. Background processes that it started end with it. */
+  async delete(): Promise<void> {
+    const path = pathOf(this.#scope, this.sessionId);
+    await this.#scope.client.json({ method: "DELETE", path, again: "safe" });
+  }
+}
+
+export async function createSession(scope: Scope, options: CreateSessionOptions): Promise<Session> {
+  const { ifGeneration, signal, ...request } = options;
+  const answer = await scope.client.json<SessionInfo>({
+    method: "POST",
+    path: `${scope.path}/sessions`,
+    json: { ...request, sessionId: request.sessionId ?? makeId("ses") },
+    headers: conditionHeaders({ ifGeneration }),
+    again: "safe",
+    signal,
+  });
+  return new Session(scope, answer.body);
+}
+
+export async function getSession(scope: Scope, sessionId: string): Promise<Session> {
+  return new Session(scope, await getInfo(scope, sessionId));
+}
+
+export async function listSessions(scope: Scope): Promise<SessionInfo[]> {
+  const call = { method: "GET", path: `${scope.path}/sessions`, again: "safe" } as const;
+  return (await scope.client.json<{ sessions: SessionInfo[] }>(call)).body.sessions;
+}
+
+async function getInfo(scope: Scope, sessionId: string): Promise<SessionInfo> {
+  const path = pathOf(scope, sessionId);
+  return (await scope.client.json<SessionInfo>({ method: "GET", path, again: "safe" })).body;
+}
+
+function pathOf(scope: Scope, sessionId: string): string {
+  return `${scope.path}/sessions/${encodeURIComponent(sessionId)}`;
+}
