@@ -3,7 +3,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { registerOwnChild } from "../engine/children.ts";
 import type { Stream } from "../engine/log-writer.ts";
-import { lookAt, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
+import { isAlive, lookAt, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
 import { command, declarationsOf, definitions, EXIT, MOVE_DESCRIPTORS, RESTORE, SAVE } from "./bash-lines.ts";
 import { InjectedValues } from "./injected-values.ts";
 import type { Report } from "./reports.ts";
@@ -35,6 +35,10 @@ interface Savepoint {
 const ANSWER_MS = 5_000;
 // How long a savepoint may lag behind the report of its command when the shell died in between.
 const LATE_SAVEPOINT_MS = 200;
+// A dump takes some milliseconds, with a thousand variables some tens. The order for it may be read by the savepoint of
+// the next command, which has just begun to read, too: then it is given again.
+const DUMP_MS = 1_000;
+const DUMP_TRIES = 3;
 const EXIT_TRAP_MS = 1_000;
 
 /** A persistent bash; shell.bash is its other half. A savepoint, a fork of it, holds the state after each command. */
@@ -51,8 +55,12 @@ export class BashShell implements SessionShell {
   #death = Promise.withResolvers<ShellEnd>();
   #savepoint: Savepoint | undefined;
   #dumpingFrom: Savepoint | undefined;
+  /** The last savepoints that were told to go; they may still be going. */
+  #retired: ProcessRef[] = [];
   /** Once a savepoint, now the parent of the shell that took over, whose end it reports. */
   #waiter: ProcessRef | undefined;
+  /** One dump after another: they share a pipe. */
+  #dumped: Promise<SavedState | undefined> = Promise.resolve(undefined);
   #closed = false;
 
   constructor(options: BashOptions) {
@@ -120,18 +128,9 @@ export class BashShell implements SessionShell {
     return { from: saved === undefined ? "nothing" : "checkpoint", behind: wanted - this.#ended };
   }
 
-  async dump(): Promise<SavedState | undefined> {
-    const savepoint = this.#savepoint;
-    if (savepoint === undefined || this.#closed) return undefined;
-    this.#link.takeDump(); // what a savepoint left that died in the middle of one
-    this.#dumpingFrom = savepoint;
-    const dumped = this.#link.reports.within(ANSWER_MS, "K", savepoint.n);
-    this.#link.order(`dump ${savepoint.n}`);
-    const complete = (await dumped) !== undefined;
-    this.#dumpingFrom = undefined;
-    if (this.#savepoint !== savepoint) signalExactly(savepoint.ref, "SIGKILL");
-    if (!complete || this.#closed) return undefined;
-    return { state: this.#injected.withoutThem(this.#link.takeDump()), commands: savepoint.n };
+  dump(): Promise<SavedState | undefined> {
+    this.#dumped = this.#dumped.then(() => this.#dumpNow());
+    return this.#dumped;
   }
 
   async exit(): Promise<void> {
@@ -179,6 +178,28 @@ export class BashShell implements SessionShell {
     this.#injected.learn(this.#link.takeDump());
   }
 
+  async #dumpNow(): Promise<SavedState | undefined> {
+    for (let tries = 0; tries < DUMP_TRIES && !this.#closed; tries++) {
+      const savepoint = this.#savepoint;
+      if (savepoint === undefined) return undefined;
+      this.#link.takeDump(); // what a savepoint left that died in the middle of one
+      this.#dumpingFrom = savepoint;
+      const complete = await this.#orderDump(savepoint.n);
+      this.#dumpingFrom = undefined;
+      if (this.#savepoint !== savepoint) this.#retire(savepoint);
+      if (complete)
+        return { state: this.#injected.withoutThem(this.#link.takeDump()), commands: savepoint.n };
+    }
+    return undefined;
+  }
+
+  async #orderDump(n: number): Promise<boolean> {
+    await this.#retiredAreGone();
+    const dumped = this.#link.reports.within(DUMP_MS, "K", n);
+    this.#link.order(`dump ${n}`);
+    return (await dumped) !== undefined && !this.#closed;
+  }
+
   async #restore(state: Buffer | undefined): Promise<void> {
     if (state !== undefined) {
       this.#write("state", state);
@@ -201,7 +222,7 @@ export class BashShell implements SessionShell {
    */
   async #takeOver(): Promise<boolean> {
     await this.#savepointOf(this.#ended, { withinMs: LATE_SAVEPOINT_MS });
-    this.#link.discardUnread();
+    this.#link.discardFeed();
     const saved = await this.dump();
     const savepoint = this.#savepoint;
     if (saved === undefined || savepoint === undefined) return false;
@@ -233,7 +254,8 @@ export class BashShell implements SessionShell {
     for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
     this.#savepoint = undefined;
     this.#waiter = undefined;
-    this.#link.discardUnread();
+    this.#link.discardFeed();
+    this.#link.discardOrders();
   }
 
   async #firstOf(ends: Promise<ShellEnd>[]): Promise<ShellEnd> {
@@ -269,7 +291,22 @@ export class BashShell implements SessionShell {
     const old = this.#savepoint;
     this.#savepoint = savepoint;
     if (old === undefined || old === this.#dumpingFrom) return;
-    setImmediate(() => signalExactly(old.ref, "SIGKILL")); // not now: whoever waits for this savepoint goes on first
+    setImmediate(() => this.#retire(old)); // not now: whoever waits for this savepoint goes on first
+  }
+
+  #retire({ ref }: Savepoint): void {
+    signalExactly(ref, "SIGKILL");
+    this.#retired = [...this.#retired.slice(-2), ref];
+  }
+
+  /**
+   * A process that was killed while it waits for an order is still given the next one if that comes before it has
+   * died, which takes a moment on a busy machine.
+   */
+  async #retiredAreGone(): Promise<void> {
+    const deadline = performance.now() + DUMP_MS;
+    while (this.#retired.some(isAlive) && performance.now() < deadline) await Bun.sleep(1);
+    this.#retired = [];
   }
 
   #write(name: string, content: string | Uint8Array): void {

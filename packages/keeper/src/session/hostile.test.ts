@@ -170,8 +170,8 @@ afterAll(async () => {
   expect(all.processes()).toEqual([]);
 });
 
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell that fills it in
 const STATE =
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell that fills it in
   'echo "$KEPT|${MAP[k]}|${ARR[1]}|$(printenv EXPORTED)|$(umask)|$(f x)|$(alias kept)|$*|$PWD|$-|$SHELLOPTS"';
 
 for (const { text, exitCode, shell, stdout, undo } of cases) {

@@ -61,13 +61,14 @@ export class ShellLink {
     if (!this.#closed) writeSync(this.#orders.writeFd, `${line}\n`);
   }
 
-  /** Takes back lines and orders that nobody has read: they were meant for a shell that is dead. */
-  discardUnread(): void {
-    if (this.#closed) return;
-    for (const { readFd } of [this.#feed, this.#orders]) {
-      const count = bytesWaiting(readFd);
-      if (count > 0) readSync(readFd, Buffer.allocUnsafe(count));
-    }
+  /** Takes back lines that nobody has read: they were meant for a shell that is dead. */
+  discardFeed(): void {
+    if (!this.#closed) discard(this.#feed.readFd);
+  }
+
+  /** Takes back orders that nobody has read: they were meant for a savepoint that is dead. */
+  discardOrders(): void {
+    if (!this.#closed) discard(this.#orders.readFd);
   }
 
   /** Everything that was written to stdout and stderr before now has been heard when this returns. */
@@ -91,4 +92,9 @@ export class ShellLink {
     for (const fd of [...this.descriptors, this.#feed.writeFd, this.#orders.writeFd]) closeSync(fd);
     for (const reader of Object.values(this.#readers)) reader.close();
   }
+}
+
+function discard(fd: number): void {
+  const count = bytesWaiting(fd);
+  if (count > 0) readSync(fd, Buffer.allocUnsafe(count));
 }

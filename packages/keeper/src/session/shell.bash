@@ -6,7 +6,8 @@
 # which bash drops the rest of its line drops only the text, and the next line, which reports the end, is still read.
 #
 # Descriptors: 70 the feed, 71 and 72 the stdout and stderr of the session, 73 reports to the driver, 74 orders for the
-# savepoint, 75 dumps (bash itself takes 63 downwards, for process substitution). All are closed while a text runs: nothing that it starts can hold or see them.
+# savepoint, 75 dumps (bash itself takes 63 and below for process substitution). All are closed while a text runs:
+# nothing that it starts can hold or see them.
 #
 # Every line of ours is a group whose output is thrown away, so that set -x and a DEBUG trap say nothing about it; the
 # own stdout and stderr of the shell stay those of the session, so that an EXIT trap is heard. Builtins are called as
@@ -41,7 +42,8 @@ __hf_save='
   ( \builtin eval "$__hf_hold" ) & )'
 
 # The savepoint: a fork that holds the whole state. It gives up pipes that the user opened, or whoever waits for their
-# end would wait for ever. A read that fails above 128 met TMOUT or a signal; any other failure is the end of the driver.
+# end would wait for ever. An order with another number was meant for another savepoint, and is given again. A read that
+# fails above 128 met TMOUT or a signal; any other failure is the end of the driver.
 __hf_hold='
 \builtin printf "S %s %s\n" "$__hf_n" "$BASHPID" >&73
 \builtin set +f
@@ -59,7 +61,6 @@ do
     case $__hf_g in
       "dump $__hf_n") ( \builtin eval "$__hf_dump" ) >&75; \builtin printf "K %s\n" "$__hf_n" >&73 ;;
       "go $__hf_n") \builtin break ;;
-      *) \builtin kill -9 "$BASHPID" ;;
     esac
   elif [[ $? -le 128 ]]
   then \builtin kill -9 "$BASHPID"
