@@ -100,10 +100,8 @@ export class LogReader {
       const frame = readFrameHeader(chunk, at);
       const next = at + FRAME_HEADER_BYTES + frame.length;
       if (!this.#isPlausible(frame) || next > chunk.length) break;
-      if (frame.offset > this.#offset) {
-        if (begin !== undefined) break;
-        return { consumed: at, piece: this.#gapTo(frame.offset) };
-      }
+      if (begin !== undefined && frame.offset !== this.#offset) break; // what is given out has neither gap nor overlap
+      if (frame.offset > this.#offset) return { consumed: at, piece: this.#gapTo(frame.offset) };
       if (frame.offset + frame.length > this.#offset) {
         begin ??= cutFrame(chunk, { ...frame, at, since: this.#offset });
         this.#offset = frame.offset + frame.length;
