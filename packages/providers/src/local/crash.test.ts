@@ -91,19 +91,6 @@ test("an identity that cannot be read is an error, and nothing is absent on its 
   await machine.clear();
 });
 
-test("a process inside that takes the keeper's name is not taken for it", async () => {
-  const ref = await machine.launch({ network: "none" });
-  const claimed = { ...ref, sandboxId: `${ref.sandboxId}-claimed` };
-  const name = `hf-${claimed.sandboxId}-g1`;
-  const fake = `exec -a /.holdfast/bin/ld.so sleep 30 -- 2> /dev/null; exec -a bwrap sh -c 'sleep 30; : ' ${name}`;
-  const title = `$0 = "/.holdfast/bin/ld.so\\0--library-path\\0/.holdfast/bin/lib\\0/.holdfast/bin/keeper\\0--boot-fd\\0003\\0${name}\\0"; sleep 30`;
-  await machine.run(ref, "bash", "-c", `(${fake}) > /dev/null 2>&1 & perl -e '${title}' > /dev/null 2>&1 &`);
-  await Bun.sleep(100);
-  expect(await findByName(name)).toEqual([]);
-  expect((await machine.provider.observe(claimed, soon())).state).toBe("absent");
-  await machine.clear();
-});
-
 test("a server with a strict umask gives its sandboxes what they need", async () => {
   const before = process.umask(0o077);
   try {

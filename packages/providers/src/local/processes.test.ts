@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { Machine } from "../../fixtures/machine.ts";
+import { findByName, isAlive, readProcess } from "./processes.ts";
+
+let machine: Machine;
+beforeAll(async () => {
+  machine = await Machine.open();
+});
+afterAll(() => machine.close());
+
+const soon = () => AbortSignal.timeout(5_000);
+
+/** Every process on the host with this argument, whatever it is. */
+function withArgument(name: string): string[] {
+  return readdirSync("/proc").filter((entry) => {
+    try {
+      return /^\d+$/.test(entry) && readFileSync(`/proc/${entry}/cmdline`, "utf8").split("\0").includes(name);
+    } catch {
+      return false; // it ended meanwhile
+    }
+  });
+}
+
+const disguises = [
+  { as: "a wrapper", argv0: "/usr/bin/bwrap" },
+  { as: "a launcher", argv0: "/usr/bin/sh" },
+  { as: "a keeper", argv0: "/.holdfast/bin/ld.so" },
+];
+test.each(disguises)("a process inside that dresses up as $as is not taken for one", async ({ argv0 }) => {
+  const ref = await machine.launch({ network: "none" });
+  const claimed = { ...ref, sandboxId: `${ref.sandboxId}-claimed` };
+  const name = `hf-${claimed.sandboxId}-g1`;
+  const script = `exec -a ${argv0} sh -c 'sleep 30; :' ${name} > /dev/null 2>&1`;
+  await machine.run(ref, "bash", "-c", `(${script}) &`);
+  while (withArgument(name).length === 0) await Bun.sleep(1);
+  expect(await findByName(name)).toEqual([]);
+  expect((await machine.provider.observe(claimed, soon())).state).toBe("absent");
+  await machine.clear();
+});
+
+test("a launcher is found at every moment, also between two of its programs", async () => {
+  for (let round = 0; round < 40; round++) {
+    const name = `hf-race-${process.pid}-${round}`;
+    const steps = Array.from({ length: 6 }, () => ["sh", "-c", 'exec "$@"', name]).flat();
+    const child = Bun.spawn([...steps, "sh", "-c", "read end", name], { stdin: "pipe" });
+    while (readProcess(child.pid)?.argv.includes(name) === false) await Bun.sleep(0);
+    for (let look = 0; look < 8; look++) {
+      expect((await findByName(name)).map(({ pid }) => pid)).toEqual([child.pid]);
+    }
+    child.stdin.end();
+    await child.exited;
+    expect(await findByName(name)).toEqual([]);
+  }
+}, 20_000);
+
+test("a pid that is used again is another process, and a zombie is none", async () => {
+  const child = Bun.spawn(["sleep", "30"]);
+  const known = readProcess(child.pid);
+  if (known === undefined) throw new Error("not started");
+  expect(isAlive(known)).toBe(true);
+  expect(isAlive({ ...known, startTime: String(Number(known.startTime) - 1) })).toBe(false);
+  child.kill("SIGKILL");
+  await child.exited;
+  expect(isAlive(known)).toBe(false);
+
+  const parent = Bun.spawn(
+    ["perl", "-e", "$| = 1; my $p = fork; exit unless $p; print qq($p\\n); sleep 30"],
+    {
+      stdout: "pipe",
+    },
+  );
+  const { value } = await parent.stdout.getReader().read();
+  const zombie = Number(new TextDecoder().decode(value));
+  while (!/^\d+ \(perl\) Z/.test(readFileSync(`/proc/${zombie}/stat`, "utf8"))) await Bun.sleep(1);
+  expect(readProcess(zombie)).toBeUndefined();
+  parent.kill("SIGKILL");
+  await parent.exited;
+});
