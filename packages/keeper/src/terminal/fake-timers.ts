@@ -36,8 +36,8 @@ export class FakeTimers implements Timers {
   }
 }
 
-/** Seconds stand still until the test moves them; what takes less passes as it does. */
+/** What takes more than a second stands still until the test moves it; the rest passes as it does. */
 export function fakeSeconds(fake: FakeTimers): Timers {
-  const after: Timers["after"] = (ms, action) => (ms < 1000 ? realTimers : fake).after(ms, action);
+  const after: Timers["after"] = (ms, action) => (ms <= 1000 ? realTimers : fake).after(ms, action);
   return { now: () => fake.now(), after };
 }
