@@ -59,7 +59,7 @@ function systemFiles(): string[] {
 }
 
 function etcFiles(generated: string): string[] {
-  const args = hostEtcFiles.flatMap((file) => ["--ro-bind-try", `/etc/${file}`, `/etc/${file}`]);
+  const args = hostEtcFiles().flatMap((file) => ["--ro-bind-try", `/etc/${file}`, `/etc/${file}`]);
   for (const file of Object.keys(generatedEtcFiles({ hostname: "", nameserver: undefined }))) {
     args.push("--ro-bind", join(generated, file), `/etc/${file}`);
   }

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { inside } from "./inside.ts";
 
 /**
@@ -5,7 +6,7 @@ import { inside } from "./inside.ts";
  * purpose: shadow, ssh, gitconfig, npmrc, pip.conf (tokens), cron, systemd, sudoers, and private keys. Each entry
  * that exists is a mount and costs 0.1 ms of every launch.
  */
-export const hostEtcFiles: readonly string[] = [
+const HOST_FILES: readonly string[] = [
   "alternatives",
   "bash.bashrc",
   "ca-certificates",
@@ -16,7 +17,10 @@ export const hostEtcFiles: readonly string[] = [
   "ld.so.cache",
   "ld.so.conf",
   "ld.so.conf.d",
+  "locale.alias",
   "localtime",
+  "maven/logging",
+  "maven/m2.conf",
   "mime.types",
   "os-release",
   "pki/ca-trust/extracted",
@@ -30,6 +34,13 @@ export const hostEtcFiles: readonly string[] = [
   "terminfo",
   "timezone",
 ];
+
+/** Parts of a program under /usr that distributions keep here, in folders named by its version. */
+const PROGRAM_FOLDERS = /^(java-\d+-openjdk|python3(\.\d+)?)$/;
+
+export function hostEtcFiles(): string[] {
+  return [...HOST_FILES, ...readdirSync("/etc").filter((file) => PROGRAM_FOLDERS.test(file))];
+}
 
 /** What is written for this sandbox alone. */
 export function generatedEtcFiles(facts: {
