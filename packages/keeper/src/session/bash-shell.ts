@@ -73,6 +73,10 @@ export class BashShell implements SessionShell {
     return this.#main;
   }
 
+  get alive(): boolean {
+    return this.#main !== undefined && isAlive(this.#main);
+  }
+
   get helpers(): readonly ProcessRef[] {
     return [this.#waiter, this.#savepoint?.ref].filter((ref) => ref !== undefined);
   }
@@ -152,8 +156,8 @@ export class BashShell implements SessionShell {
     const stdio = this.#link.descriptors;
     const child = Bun.spawn({ cmd, argv0: "bash", cwd, env, stdio, detached: true });
     registerOwnChild(child);
-    const { resolve } = this.#newMain(child.pid);
-    void child.exited.then(() => resolve(deathOf(child)));
+    const death = this.#newMain(child.pid);
+    void child.exited.then(() => death.resolve(deathOf(child)));
   }
 
   #newMain(pid: number): PromiseWithResolvers<ShellEnd> {
@@ -181,7 +185,7 @@ export class BashShell implements SessionShell {
   async #dumpNow(): Promise<SavedState | undefined> {
     for (let tries = 0; tries < DUMP_TRIES && !this.#closed; tries++) {
       const savepoint = this.#savepoint;
-      if (savepoint === undefined) return undefined;
+      if (savepoint === undefined || !isAlive(savepoint.ref)) return undefined;
       this.#link.takeDump(); // what a savepoint left that died in the middle of one
       this.#dumpingFrom = savepoint;
       const complete = await this.#orderDump(savepoint.n);

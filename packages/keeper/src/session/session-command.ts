@@ -16,15 +16,19 @@ export interface Job {
   readonly request: SessionExecRequest;
   readonly timeoutMs: number | undefined;
   readonly cd: string | undefined;
-  /** Goes into the result beside what is found out here. */
-  readonly extra: Record<string, unknown>;
 }
 
 /** What became of the shell: it goes on, or it must be rebuilt, and why. */
 export type Aftermath = "kept" | "shell_exited" | "shell_unusable" | "timed_out" | "cancelled";
 
-/** Runs one command on the shell and records its end. Throws if it could not be begun. */
-export async function carryOut(job: Job): Promise<Aftermath> {
+export interface Outcome {
+  readonly ending: Ending;
+  readonly shellExited: boolean;
+  readonly aftermath: Aftermath;
+}
+
+/** Runs one command on the shell. Throws if it could not be begun. */
+export async function carryOut(job: Job): Promise<Outcome> {
   const { engine, shell, run, request } = job;
   const oomKillsBefore = oomKills(engine.boot.memoryCgroupDir);
   const forced = new ForcedEnd(job);
@@ -38,11 +42,8 @@ export async function carryOut(job: Job): Promise<Aftermath> {
   const kill = await forced.report;
   const aftermath = forced.because ?? aftermathOf(end);
   const oom = (oomKills(engine.boot.memoryCgroupDir) ?? 0) > (oomKillsBefore ?? 0);
-  run.finish(endingOf({ end, because: forced.because, oom, kill }), {
-    at: engine.now,
-    extra: { ...job.extra, ran: true, shellExited: end.how !== "ended", stateKept: aftermath === "kept" },
-  });
-  return aftermath;
+  const ending = endingOf({ end, because: forced.because, oom, kill });
+  return { ending, shellExited: end.how !== "ended", aftermath };
 }
 
 async function runOn(shell: SessionShell, order: Parameters<SessionShell["run"]>[0]): Promise<ShellEnd> {

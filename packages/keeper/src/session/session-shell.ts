@@ -37,6 +37,8 @@ export interface SavedState {
  */
 export interface SessionShell {
   readonly main: ProcessRef | undefined;
+  /** Looked up now. */
+  readonly alive: boolean;
   /** Our own processes beside the shell, which a tree kill must leave alone. */
   readonly helpers: readonly ProcessRef[];
   /** Commands whose effects are in the state. */

@@ -55,6 +55,7 @@ export class Session {
   #asleepBecause: SessionRestored["because"] | undefined;
   #lostCommands = 0;
   #restored: SessionRestored | undefined;
+  #settled: Promise<void> = Promise.resolve();
   #ending: "stopping" | "closed" | undefined;
 
   constructor({ engine, facts, dir, cwd, asleep }: SessionOptions) {
@@ -130,6 +131,11 @@ export class Session {
     });
   }
 
+  /** Resolves when the state after the last command is safe, and the next one can begin. */
+  get settled(): Promise<void> {
+    return this.#settled;
+  }
+
   get shellPath(): string {
     return shellPath(this.#engine, this.facts.shell);
   }
@@ -138,11 +144,18 @@ export class Session {
     return this.#lookAtCwd();
   }
 
+  /** The state is on disk when this resolves. */
+  async checkpoint(): Promise<void> {
+    await this.#settled;
+    if (this.#awake) await this.#checkpointer.flush();
+  }
+
   /** Before the instance stops: no command begins any more, and the state is on disk when this resolves. */
   async stop(): Promise<void> {
-    this.#ending ??= "stopping";
     for (const waiting of this.#queue.splice(0)) this.#finishUnrun(waiting.run);
-    if (this.#awake) await this.#checkpointer.flush();
+    await this.#settled;
+    this.#ending ??= "stopping";
+    await this.checkpoint();
   }
 
   /** Ends the shell, after its EXIT trap, and all that it started; and forgets the session. May be called twice. */
@@ -179,6 +192,7 @@ export class Session {
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       try {
         await this.#wake();
+        if (!this.#shell.alive) await this.#rebuild("shell_exited");
         // It may have been cancelled while the shell was being made ready.
         if (this.#queue[0] !== next) continue;
         this.#queue.shift();
@@ -198,7 +212,7 @@ export class Session {
     const background = this.#background.moveTo((stream, bytes) => run.write(stream, bytes));
     run.notes = { sessionId, waiting: false };
     this.#running = run;
-    const aftermath = await carryOut({
+    const { ending, shellExited, aftermath } = await carryOut({
       engine: this.#engine,
       shell: this.#shell,
       shellMarker: shellMarkerOf(this.facts),
@@ -206,25 +220,23 @@ export class Session {
       request,
       timeoutMs: request.timeoutMs ?? commandTimeoutMs,
       cd: cwdRecovered?.to,
-      extra: {
-        sessionId,
-        ...(restored !== undefined && { restored }),
-        ...(cwdRecovered !== undefined && { cwdRecovered }),
-        ...(background !== undefined && { background }),
-      },
     }).finally(() => {
       this.#running = undefined;
     });
     this.#restored = undefined;
-    await this.#settle(aftermath);
-    if (aftermath === "kept" && mayDamageBash(request.command)) await this.#rebuild("shell_unusable");
+    const facts = { sessionId, ran: true, shellExited, stateKept: aftermath === "kept" };
+    const extra = { ...facts, ...defined({ restored, cwdRecovered, background }) };
+    this.#settled = this.#settle(aftermath, request.command);
+    run.finish(ending, { at: this.#engine.now, extra });
+    await this.#settled;
   }
 
   /** Makes the shell ready for the next command, which does not begin before. Never throws: the next wake tries again. */
-  async #settle(aftermath: Aftermath): Promise<void> {
+  async #settle(aftermath: Aftermath, text: string): Promise<void> {
     if (this.#ending !== undefined) return;
     const safe = aftermath === "kept" && (await this.#shell.settle());
     if (!safe) await this.#rebuild(aftermath === "kept" ? "shell_exited" : aftermath);
+    else if (mayDamageBash(text)) await this.#rebuild("shell_unusable");
     this.#checkpointer.soon();
   }
 
@@ -288,6 +300,10 @@ export class Session {
     const cwd = pid === undefined ? undefined : cwdOf(pid);
     return cwd?.gone === true ? { from: cwd.path, to: nearestExisting(cwd.path) } : undefined;
   }
+}
+
+function defined(facts: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
 }
 
 /**

@@ -4,6 +4,7 @@ import { ChosenId, type CreateSession, HoldfastError } from "@holdfast/protocol"
 import type { Engine } from "../engine/engine.ts";
 import { fingerprint } from "../engine/ids.ts";
 import { type Checkpoint, readCheckpoint, type SessionFacts } from "./checkpoint.ts";
+import { nearestExisting } from "./cwd.ts";
 import { chooseShell } from "./make-shell.ts";
 import { Session } from "./session.ts";
 
@@ -34,6 +35,7 @@ export class Sessions {
       return { session: known, made: false };
     }
     if (this.#sessions.size >= MAX_SESSIONS) throw tooMany();
+    if (nearestExisting(facts.startCwd) !== facts.startCwd) throw noDirectory(facts.startCwd);
     const session = new Session({
       engine: this.#engine,
       facts,
@@ -137,6 +139,14 @@ function taken(id: string): HoldfastError {
   return new HoldfastError("already_exists", `the session ${id} exists and was asked for differently`, {
     hint: "use it as it is, delete it first, or choose another id",
     started: "no",
+  });
+}
+
+function noDirectory(cwd: string): HoldfastError {
+  return new HoldfastError("invalid_argument", `the working directory ${cwd} does not exist`, {
+    hint: "create the directory first, or give another cwd",
+    started: "no",
+    details: { cwd },
   });
 }
 

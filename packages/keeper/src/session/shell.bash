@@ -29,7 +29,7 @@ __hf_f=$- __hf_al=$BASHOPTS
 if [[ $__hf_rc ]]; then __hf_f=$__hf_v; fi
 \builtin shopt -u expand_aliases
 \builtin set +aeuvx
-__hf_f=${__hf_f//[!aeuvxm]/}
+__hf_f=${__hf_f//[!aefuvxm]/}
 if [[ :$__hf_al: != *:expand_aliases:* ]]; then __hf_al=; fi
 \builtin unset -v __hf_t
 \builtin printf "E %s %s\n" "$__hf_n" "${__hf_rc:-$__hf_q}" >&73
