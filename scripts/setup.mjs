@@ -10,10 +10,9 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const forTests = process.argv.includes("--tests");
 
 // The program that is needed, and the Debian package that has it.
-const packages = { bwrap: "bubblewrap", pasta: "passt" };
+const packages = { bwrap: "bubblewrap", pasta: "passt", ip: "iproute2" };
 // What only the tests look at the world with.
 const testPackages = {
-  ip: "iproute2",
   busybox: "busybox-static",
   vim: "vim-tiny",
   less: "less",
