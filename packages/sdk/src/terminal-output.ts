@@ -96,7 +96,7 @@ function sizeOf(event: TerminalEvent): number {
   return event.type === "output" ? event.bytes.length : 0;
 }
 
-export function offsetAfter(event: TerminalEvent): number {
+function offsetAfter(event: TerminalEvent): number {
   return event.type === "output" ? event.offset + event.bytes.length : event.to;
 }
 

@@ -5,6 +5,7 @@ import type {
   Terminal as TerminalInfo,
   TerminalRequest,
 } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 import { Patience } from "./backoff.ts";
 import { conditionHeaders, type Scope, whileHeld } from "./scope.ts";
 import { type ConnectionChange, type SocketQuery, TerminalLink } from "./terminal-link.ts";
@@ -124,6 +125,7 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
 
 /** Gets or creates a terminal and attaches to it. */
 export async function openTerminal(scope: SocketScope, options: TerminalOptions = {}): Promise<Terminal> {
+  needWebSocket();
   const { readonly, since, ifGeneration, signal, ...json } = options;
   const { body } = await scope.client.json<TerminalCreated>({
     method: "POST",
@@ -143,6 +145,7 @@ export async function attachTerminal(
   terminalId: string,
   options: AttachOptions = {},
 ): Promise<Terminal> {
+  needWebSocket();
   const info = await getTerminalInfo(scope, terminalId);
   return attach(scope, { ...info, created: false }, options);
 }
@@ -180,4 +183,13 @@ async function attach(scope: SocketScope, made: TerminalCreated, options: Attach
   });
   await link.attached();
   return new Terminal({ scope, made, link });
+}
+
+/** Before anything is started that could then not be reached. */
+function needWebSocket(): void {
+  if (typeof WebSocket !== "undefined") return;
+  throw new HoldfastError("unsupported", "this runtime has no WebSocket, which a terminal needs", {
+    hint: "Use Node 22 or newer, Node 20 with --experimental-websocket, Bun or a browser.",
+    started: "no",
+  });
 }
