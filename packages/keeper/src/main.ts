@@ -9,6 +9,9 @@ import { startKeeper } from "./keeper.ts";
  */
 async function main(argv: readonly string[]): Promise<void> {
   const boot = readBoot(argv);
+  // Our death is the death of everything in the sandbox: a fault in one request must not be the end of all others.
+  process.on("uncaughtException", report);
+  process.on("unhandledRejection", report);
   becomeUndumpable();
   process.chdir("/");
   const keeper = startKeeper(boot);
@@ -31,6 +34,12 @@ function readBoot(argv: readonly string[]): KeeperBoot {
   } finally {
     closeSync(fd);
   }
+}
+
+function report(error: unknown): void {
+  process.stderr.write(
+    `holdfast keeper: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+  );
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

@@ -21,7 +21,7 @@ export interface TestKeeper extends AsyncDisposable {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test states what it expects by comparing, not by types
-export type Answer = { status: number; body: any };
+type Answer = { status: number; body: any };
 
 const SECRET = "a-secret-of-at-least-32-characters";
 

@@ -44,6 +44,8 @@ export class Pump {
         this.#arrivals += 1;
         this.#take?.(value);
       }
+    } catch {
+      // A pipe that cannot be read any more is at its end for us.
     } finally {
       this.#ended = true;
       closeSync(this.#fd);

@@ -15,7 +15,7 @@ export const KEPT_PROCESSES = 200;
 export const KEPT_MS = 24 * 60 * 60 * 1000;
 const KEPT_LOG_BYTES = 1024 * 1024 * 1024;
 // Expired ids that callers chose are refused this long; a caller that retries does so within its last few thousand.
-export const REMEMBERED_IDS = 65_536;
+const REMEMBERED_IDS = 65_536;
 // The journal is rewritten when it has grown by this much beyond what it had to hold.
 const JOURNAL_SLACK_BYTES = 4 * 1024 * 1024;
 

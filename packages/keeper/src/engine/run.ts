@@ -53,10 +53,6 @@ export class Run {
     if (this.#cancelRequested) void this.cancel();
   }
 
-  get cancelRequested(): boolean {
-    return this.#cancelRequested;
-  }
-
   /** Ends the run and waits until it has ended. May be called twice, and after the end. */
   async cancel(): Promise<void> {
     this.#cancelRequested = true;

@@ -22,11 +22,11 @@ test("a process of the same number but another start is never signalled", async 
 test("members are found by marker, group, session and descent, and nobody else is", async () => {
   const marker = crypto.randomUUID();
   const other = sleeper({ HOLDFAST_COMMAND: `${marker}x` });
-  const loose = sleeper({ HOLDFAST_COMMAND: marker });
   const leader = Bun.spawn(["bash", "-c", "env -i sleep 60 & sleep 60 & wait"], {
     env: { PATH: "/usr/bin:/bin", HOLDFAST_COMMAND: marker },
     detached: true,
   });
+  const loose = sleeper({ HOLDFAST_COMMAND: marker });
   const ref = lookAt(leader.pid);
   const target = { leader: ref, marker };
   while (treeMembers(target).length < 4) await Bun.sleep(5);

@@ -31,7 +31,7 @@ export interface TreeTarget {
 }
 
 // A timeout must leave nothing within 2 s in all: this much to end in an orderly way, the rest for the forced end.
-export const TERM_GRACE_MS = 1_000;
+const TERM_GRACE_MS = 1_000;
 const KILL_MS = 900;
 const LOOK_EVERY_MS = 10;
 

@@ -14,7 +14,7 @@ export interface Call {
   query<Schema extends z.ZodType>(schema: Schema): z.infer<Schema>;
 }
 
-export type KeeperServer = Bun.Server<SocketHandler>;
+type KeeperServer = Bun.Server<SocketHandler>;
 
 /** What a handler passes as `data` to `server.upgrade`: its own ear at the socket. */
 export interface SocketHandler {
