@@ -21,6 +21,8 @@ const commands: Record<string, Entry> = {
   },
   create: { summary: "make a sandbox", load: () => import("./commands/create.ts") },
   exec: { summary: "run a command in a sandbox", load: () => import("./commands/exec.ts") },
+  sh: { summary: "open a terminal in a sandbox", load: () => import("./commands/sh.ts") },
+  attach: { summary: "go back to a terminal that runs", load: () => import("./commands/attach.ts") },
   ls: { summary: "list sandboxes", load: () => import("./commands/ls.ts") },
   ps: { summary: "list the processes of a sandbox", load: () => import("./commands/ps.ts") },
   inspect: { summary: "show everything about a sandbox", load: () => import("./commands/inspect.ts") },

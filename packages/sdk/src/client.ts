@@ -1,5 +1,6 @@
 import type { Continuity } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
+import { terminalSubprotocols } from "@holdfast/protocol/terminal-socket";
 import { Patience } from "./backoff.ts";
 import { discover, type ServerAddress } from "./discover.ts";
 import { failureOfAnswer, failureOfConnection, wasRefused } from "./failures.ts";
@@ -63,6 +64,15 @@ export class Client {
     return this.#send(call, readJson<T>);
   }
 
+  /**
+   * Opens a WebSocket. The token travels among the subprotocols, because a page cannot set a header on one. Whether it
+   * opens shows later: a WebSocket never says why it did not.
+   */
+  webSocket(path: string, query: Record<string, string | number | boolean | undefined>): WebSocket {
+    const url = this.#urlOf({ path, query }).replace(/^http/, "ws");
+    return new WebSocket(url, terminalSubprotocols(this.#token));
+  }
+
   /** Sends a request whose answer is a stream; the caller reads or cancels its body. */
   open(call: Call): Promise<Response> {
     return this.#send(call, async (response) => response);
@@ -99,7 +109,7 @@ export class Client {
     return this.#answered || !wasRefused(error);
   }
 
-  #urlOf(call: Call): string {
+  #urlOf(call: Pick<Call, "path" | "query">): string {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(call.query ?? {})) {
       if (value !== undefined) query.set(name, String(value));

@@ -10,9 +10,12 @@ export type {
   SandboxEvent,
   SandboxSpec,
   SandboxState,
+  Terminal as TerminalInfo,
+  TerminalExit,
 } from "@holdfast/protocol";
 export { type ErrorCode, HoldfastError } from "@holdfast/protocol/errors";
 export type { LogEvent } from "@holdfast/protocol/log-frames";
+export { ScreenModes } from "@holdfast/protocol/screen-modes";
 export { Client, type ConnectOptions } from "./client.ts";
 export type { ExecOptions, ExecResult, ExecState, RunOptions } from "./exec.ts";
 export type { CallOptions, CreateOptions, DeleteOptions, ListOptions } from "./lifecycle.ts";
@@ -25,4 +28,7 @@ export {
   type SessionExecResult,
   type SessionExecState,
 } from "./sessions.ts";
+export type { ConnectionChange } from "./terminal-link.ts";
+export type { TerminalEvent } from "./terminal-output.ts";
+export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";
 export type { LogMatch, WaitForLogOptions } from "./wait-for-log.ts";

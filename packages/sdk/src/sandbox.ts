@@ -7,6 +7,7 @@ import type {
   Sandbox as SandboxInfo,
   SandboxState,
   Session as SessionInfo,
+  Terminal as TerminalInfo,
 } from "@holdfast/protocol";
 import type { LogEvent } from "@holdfast/protocol/log-frames";
 import type { Client } from "./client.ts";
@@ -37,6 +38,14 @@ import {
   listSessions,
   type Session,
 } from "./sessions.ts";
+import {
+  type AttachOptions,
+  attachTerminal,
+  listTerminals,
+  openTerminal,
+  type Terminal,
+  type TerminalOptions,
+} from "./terminals.ts";
 
 /**
  * A sandbox, held. The handle is a view: it can be dropped at any time, and another one had by name or id.
@@ -211,6 +220,31 @@ export class Sandbox implements AsyncDisposable {
 
   listSessions(): Promise<SessionInfo[]> {
     return listSessions(this.#scope);
+  }
+
+  /**
+   * A terminal with a program on it, by default a login shell. With the id of one that runs, that one: a hundred calls
+   * make one. Its output can be read from where another viewer left, and it lives on when nobody is attached.
+   *
+   * @example
+   * ```ts
+   * const term = await sbx.terminal({ id: "main", cols: 120, rows: 40 });
+   * await term.write("make test\r");
+   * for await (const event of term) if (event.type === "output") process.stdout.write(event.bytes);
+   * ```
+   */
+  terminal(options: TerminalOptions = {}): Promise<Terminal> {
+    return openTerminal(this.#scope, options);
+  }
+
+  /** Attaches to a terminal that is there, running or ended. Creates nothing. */
+  attachTerminal(terminalId: string, options: AttachOptions = {}): Promise<Terminal> {
+    return attachTerminal(this.#scope, terminalId, options);
+  }
+
+  /** All terminals that are known, running or lately ended. */
+  listTerminals(): Promise<TerminalInfo[]> {
+    return listTerminals(this.#scope);
   }
 
   /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */

@@ -11,7 +11,7 @@ import { TerminalOutput } from "./terminal-output.ts";
 /** `lost`: the connection broke and is being made again. `back`: it is there again, from the next byte on. */
 export type ConnectionChange = "lost" | "back";
 
-export type SocketQuery = Record<string, string | number | boolean | undefined>;
+type SocketQuery = Record<string, string | number | boolean | undefined>;
 
 export interface LinkOptions {
   openSocket(query: SocketQuery): WebSocket;

@@ -8,11 +8,8 @@ import type {
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { Patience } from "./backoff.ts";
 import { conditionHeaders, type Scope, whileHeld } from "./scope.ts";
-import { type ConnectionChange, type SocketQuery, TerminalLink } from "./terminal-link.ts";
+import { type ConnectionChange, TerminalLink } from "./terminal-link.ts";
 import type { TerminalEvent } from "./terminal-output.ts";
-
-/** A scope whose client can open WebSockets. */
-type SocketScope = Scope & { readonly client: { webSocket(path: string, query: SocketQuery): WebSocket } };
 
 export interface AttachOptions {
   /** Watch only: neither `write` nor `resize`, and the program does not wait for a slow reader. */
@@ -124,7 +121,7 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
 }
 
 /** Gets or creates a terminal and attaches to it. */
-export async function openTerminal(scope: SocketScope, options: TerminalOptions = {}): Promise<Terminal> {
+export async function openTerminal(scope: Scope, options: TerminalOptions = {}): Promise<Terminal> {
   needWebSocket();
   const { readonly, since, ifGeneration, signal, ...json } = options;
   const { body } = await scope.client.json<TerminalCreated>({
@@ -141,7 +138,7 @@ export async function openTerminal(scope: SocketScope, options: TerminalOptions 
 
 /** Attaches to a terminal that is there, running or ended; `not_found` if there is none. Creates nothing. */
 export async function attachTerminal(
-  scope: SocketScope,
+  scope: Scope,
   terminalId: string,
   options: AttachOptions = {},
 ): Promise<Terminal> {
@@ -168,7 +165,7 @@ function terminalPath(scope: Scope, terminalId: string): string {
   return `${scope.path}/terminals/${encodeURIComponent(terminalId)}`;
 }
 
-async function attach(scope: SocketScope, made: TerminalCreated, options: AttachOptions): Promise<Terminal> {
+async function attach(scope: Scope, made: TerminalCreated, options: AttachOptions): Promise<Terminal> {
   const path = `${terminalPath(scope, made.terminalId)}/connect`;
   const link = new TerminalLink({
     openSocket: (query) => scope.client.webSocket(path, query),
