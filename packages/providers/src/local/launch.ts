@@ -10,6 +10,7 @@ import { makeInstanceDir, writeInputs } from "./instance-dir.ts";
 import { CLAIM, startLauncher } from "./launcher.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { assertFullNetwork } from "./network.ts";
+import { findByName } from "./processes.ts";
 import { exists } from "./remove-tree.ts";
 
 export interface LaunchContext {
@@ -34,8 +35,9 @@ export async function beginLaunch(
   if (network === "full") assertFullNetwork();
   await makeLayout(layout);
   const instance = instanceDir(layout, ref);
-  assertOurs(await readIdentity(instance), ref);
-  if (await exists(join(instance, CLAIM))) return undefined;
+  const identity = await readIdentity(instance);
+  assertOurs(identity, ref);
+  if (identity !== undefined && (await wasStarted(instance, name))) return undefined;
 
   const limits = planLimits(name, plan.spec.limits, context.cgroups);
   const cgroups = limits.groups.map((group) => group.dir);
@@ -50,6 +52,11 @@ export async function beginLaunch(
   const marker = JSON.stringify(ref);
   const view = { name, hostname, marker, bundle, disk, instance, network, memoryCgroup };
   return startLauncher({ view, uid, cgroups, limitsPrefix: limits.prefix });
+}
+
+/** Or is being started right now, by the launcher of a server that has died: what it is about to read stays as it is. */
+async function wasStarted(instance: string, name: string): Promise<boolean> {
+  return (await exists(join(instance, CLAIM))) || (await findByName(name)).length > 0;
 }
 
 function assertOurs(identity: Identity | undefined, ref: InstanceRef): void {

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { bwrapArgs, type SandboxView } from "./bwrap-args.ts";
@@ -6,7 +6,6 @@ import { userManagerEnvironment } from "./cgroup-host.ts";
 import { isRoot } from "./host-user.ts";
 import { BOOT_FD, SECCOMP_FD } from "./inside.ts";
 import { ownTunNode, pastaCommand } from "./network.ts";
-import { readProcess } from "./processes.ts";
 import { helperEnvironment, programPath } from "./programs.ts";
 
 /**
@@ -46,8 +45,8 @@ if [ -n "$1" ]; then "$1" -batch "$2" || exit 1; fi; shift 2
 exec "$@"`;
 
 /**
- * Started apart from the server: a Ctrl-C or the end of the server does not reach it. When this returns, it can be
- * found by its name, or it has ended.
+ * Started apart from the server: a Ctrl-C or the end of the server does not reach it. When this returns, it has
+ * claimed the launch and can be found by its name, or it has ended.
  */
 export async function startLauncher(launcher: Launcher): Promise<Bun.Subprocess> {
   const log = openSync(join(launcher.view.instance, LOG), "a", 0o600);
@@ -59,10 +58,9 @@ export async function startLauncher(launcher: Launcher): Promise<Bun.Subprocess>
       env: { ...helperEnvironment(), ...(launcher.limitsPrefix.length > 0 && userManagerEnvironment()) },
     });
     child.unref();
-    // The kernel lets us go on a moment before the child has its new arguments: it still looks like the server then.
-    while (child.exitCode === null && readProcess(child.pid)?.argv.includes(launcher.view.name) === false) {
-      await sleep(1);
-    }
+    // Until then it may still look like the server, whose arguments it has until its `exec` is done.
+    const claim = join(launcher.view.instance, CLAIM);
+    while (child.exitCode === null && child.signalCode === null && !existsSync(claim)) await sleep(1);
     return child;
   } finally {
     closeSync(log);
