@@ -131,7 +131,7 @@ describe("as PID 1", () => {
 
   test("work is preferred when memory runs out", async () => {
     expect(
-      await exec(keeper, { command: "cat /proc/self/oom_score_adj /proc/1/oom_score_adj" }),
+      await exec(keeper, { command: "sleep 0.1; cat /proc/self/oom_score_adj /proc/1/oom_score_adj" }),
     ).toMatchObject({
       stdout: "500\n0\n",
     });

@@ -38,9 +38,9 @@ const FLAGS =
  * appended. A torn last line, garbage between lines and a file that is no file are survived.
  *
  * A line is in the page cache when `append` returns, which outlives any death of the keeper, the instance and the
- * server. It is not synced to the disk before the spawn: that took 0.2 ms more an exec on a fast disk, takes several on
- * an ordinary one, and would only matter after a power failure of the host, which ends every instance and which the
- * caller sees as a new generation.
+ * server. It is not synced to the disk before the spawn: an append takes 0.008 ms, with fdatasync 0.8 ms at p50 and 4 at
+ * p95 (as long as a whole command), and that would only matter after a power failure of the host, which ends every
+ * instance and which the caller sees as a new generation.
  */
 export class Journal {
   readonly #path: string;

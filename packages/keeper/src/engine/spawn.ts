@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, statSync, writeFileSync } from "node:fs";
+import { accessSync, closeSync, constants, statSync } from "node:fs";
 import { constants as os } from "node:os";
 import { resolve } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
@@ -29,9 +29,6 @@ export interface Exit {
   readonly signal: string | null;
 }
 
-// Far above the keeper's own 0: when memory runs out, the kernel takes the work and not its keeper.
-const CHILD_OOM_SCORE = "500";
-
 /** Starts a program, or throws an error that says why not and that nothing was started. */
 export function spawn(request: SpawnRequest): Child {
   checkCwd(request.cwd);
@@ -51,9 +48,8 @@ export function spawn(request: SpawnRequest): Child {
     registerOwnChild(child);
     for (const fd of [out.writeFd, err.writeFd, ...(input ? [input.readFd] : [])]) closeSync(fd);
     if (input !== undefined) makeNonBlocking(input.writeFd);
-    preferForOom(child.pid);
     return {
-      ref: { pid: child.pid, startTime: lookAt(child.pid)?.startTime ?? 0 },
+      ref: new ChildRef(child),
       stdoutFd: out.readFd,
       stderrFd: err.readFd,
       stdinFd: input?.writeFd,
@@ -65,18 +61,38 @@ export function spawn(request: SpawnRequest): Child {
   }
 }
 
+// No process has it, so nothing is ever signalled by it.
+const NO_START_TIME = -1;
+
+/**
+ * The start time is read when it is first needed: right after the start the kernel is still busy loading the program,
+ * and a look at it would make the whole keeper wait for that. Until its exit has been seen the number is the child's
+ * alone; afterwards it may be anybody's, and is not looked at.
+ */
+class ChildRef implements ProcessRef {
+  readonly #child: Bun.Subprocess;
+  #startTime: number | undefined;
+
+  constructor(child: Bun.Subprocess) {
+    this.#child = child;
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  get startTime(): number {
+    const { exitCode, signalCode } = this.#child;
+    const isOver = exitCode !== null || signalCode !== null;
+    this.#startTime ??= (isOver ? undefined : lookAt(this.pid)?.startTime) ?? NO_START_TIME;
+    return this.#startTime;
+  }
+}
+
 function addPipe(pipes: Pipe[]): Pipe {
   const pipe = makePipe();
   pipes.push(pipe);
   return pipe;
-}
-
-function preferForOom(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, CHILD_OOM_SCORE);
-  } catch {
-    // Already dead, or a host that forbids it: the kernel then chooses by size alone.
-  }
 }
 
 function exitOf(child: Bun.Subprocess): Exit {
