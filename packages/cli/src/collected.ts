@@ -1,5 +1,5 @@
 import type { ExecResult, LogEvent, Process } from "holdfast";
-import { type Start, startJob } from "./job.ts";
+import { execJob, type Start, startJob } from "./job.ts";
 import { lost } from "./live.ts";
 
 // The same as an exec's own default: what a caller gets does not depend on how its input came.
@@ -7,11 +7,7 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
 
 /** Runs a command to its end and gives its result as a whole, in the form of `exec`. */
 export async function runCollected(start: Start): Promise<ExecResult> {
-  const { sandbox, command, options, stdin, signal } = start;
-  if (stdin.kind !== "stream") {
-    const input = stdin.kind === "whole" ? { stdin: stdin.bytes } : {};
-    return sandbox.exec(command, { ...options, ...input, signal });
-  }
+  if (start.stdin.kind !== "stream") return execJob(start);
   const { events, process } = await startJob(start);
   if (process === undefined) throw new Error("a stream of input always makes a process");
   const output = { stdout: new BoundedText(), stderr: new BoundedText() };

@@ -1,4 +1,15 @@
-import { type Command, HoldfastError, type LogEvent, type Process, type Sandbox } from "holdfast";
+import {
+  type Command,
+  type ExecState,
+  HoldfastError,
+  type LogEvent,
+  type Process,
+  type RunOptions,
+  type Sandbox,
+  type Session,
+} from "holdfast";
+import { commandText } from "./command-line.ts";
+import { UsageError } from "./failure.ts";
 import type { TakenStdin } from "./stdin.ts";
 
 interface JobOptions {
@@ -10,6 +21,8 @@ interface JobOptions {
 /** A command to be started: where, what, with which input. */
 export interface Start {
   sandbox: Sandbox;
+  /** The shell to run it in; without one it is on its own. */
+  session?: Session | undefined;
   command: Command;
   options: JobOptions;
   stdin: TakenStdin;
@@ -32,16 +45,21 @@ export function startJob(start: Start): Promise<Job> {
   return start.stdin.kind === "stream" ? startAsProcess(start, start.stdin.chunks) : startAsExec(start);
 }
 
-async function startAsExec({ sandbox, command, options, stdin, signal }: Start): Promise<Job> {
+/** Runs it without a stream of input, on the surface that was asked for. */
+export function execJob(start: Start, options: RunOptions & { yieldMs: number }): Promise<ExecState>;
+export function execJob(start: Start, options?: RunOptions): Promise<ExecState & { status: "exited" }>;
+export function execJob(start: Start, options: RunOptions = {}): Promise<ExecState> {
+  const { sandbox, session, command, stdin, signal } = start;
   const input = stdin.kind === "whole" ? { stdin: stdin.bytes } : {};
+  if (session === undefined) return sandbox.exec(command, { ...start.options, ...input, ...options, signal });
+  const { timeoutMs } = start.options;
+  return session.exec(commandText(command), { timeoutMs, ...input, ...options, signal });
+}
+
+async function startAsExec(start: Start): Promise<Job> {
+  const { sandbox, signal } = start;
   // The output is read from the log: none of it is wanted a second time in the answer.
-  const started = await sandbox.exec(command, {
-    ...options,
-    ...input,
-    yieldMs: 0,
-    maxOutputBytes: 0,
-    signal,
-  });
+  const started = await execJob(start, { yieldMs: 0, maxOutputBytes: 0 });
   const cancel = (): Promise<void> => sandbox.cancelCommand(started.commandId);
   return {
     events: endedBy(signal, cancel, sandbox.commandLogs(started.commandId, { follow: true })),
@@ -50,7 +68,12 @@ async function startAsExec({ sandbox, command, options, stdin, signal }: Start):
 }
 
 async function startAsProcess(start: Start, chunks: AsyncIterable<Uint8Array>): Promise<Job> {
-  const { sandbox, command, options, signal } = start;
+  const { sandbox, session, command, options, signal } = start;
+  if (session !== undefined) {
+    throw new UsageError(
+      "input to a session's command must be short and come at once: put it into a file first",
+    );
+  }
   const process = await sandbox.startProcess(command, { ...options, signal });
   const cancel = (): Promise<void> => process.kill();
   const events = withFailureOf(feed(process, chunks), process.logs({ follow: true }));

@@ -17,10 +17,10 @@ interface ToRun extends Omit<Start, "stdin" | "signal"> {
 
 /** Runs a command as `run` and `exec` do: live, or as one piece of JSON. Ctrl-C ends the command, too. */
 export function runCommand(run: ToRun): Promise<number> {
-  const { sandbox, command, options, interruption } = run;
+  const { sandbox, session, command, options, interruption } = run;
   return unlessInterrupted(interruption, async () => {
     const stdin = run.stdin === "passed" ? await takeStdin() : ({ kind: "none" } as const);
-    const start: Start = { sandbox, command, options, stdin, signal: interruption.signal };
+    const start: Start = { sandbox, session, command, options, stdin, signal: interruption.signal };
     return run.output === "json" ? printed(await runCollected(start), run.also) : runLive(start);
   });
 }

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { Sandbox, StartProcessOptions, Command as Words } from "holdfast";
+import type { Sandbox, Session, StartProcessOptions, Command as Words } from "holdfast";
 import { COMMAND_HELP, toCommand } from "../command-line.ts";
 import { addGlobalOptions, type Context, contextOf } from "../context.ts";
-import { FAILED_TO_RUN } from "../failure.ts";
+import { FAILED_TO_RUN, UsageError } from "../failure.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { listenForSignals } from "../interruption.ts";
 import { print, printJson } from "../print.ts";
@@ -15,6 +15,7 @@ interface ExecOptions {
   env?: Record<string, string>;
   timeout?: number;
   workdir?: string;
+  session?: string;
   stdin: boolean;
 }
 
@@ -30,6 +31,7 @@ export function define(command: Command): void {
     )
     .option("--timeout <time>", "end it after this time, such as 30s or 5m", parseDurationMs)
     .option("-w, --workdir <dir>", "where to run it")
+    .option("--session <id>", "run it in this persistent shell, which is made if there is none")
     .option("-n, --no-stdin", "give it an empty stdin, whatever is piped to us")
     .passThroughOptions()
     .addHelpText("after", EXAMPLES)
@@ -59,16 +61,33 @@ async function execIn(
   const { output } = context;
   const { workdir: cwd, env, timeout: timeoutMs } = options;
   const command = toCommand(words);
-  if (options.detach) return detach(sandbox, { command, cwd, env, timeoutMs, output });
+  const session = await sessionOf(sandbox, options);
+  if (options.detach) return detach(session ?? sandbox, { command, cwd, env, timeoutMs, output });
   const stdin = options.stdin ? "passed" : "empty";
   const interruption = listenForSignals();
-  return runCommand({ sandbox, command, options: { cwd, env, timeoutMs }, output, stdin, interruption });
+  return runCommand({
+    sandbox,
+    session,
+    command,
+    options: { cwd, env, timeoutMs },
+    output,
+    stdin,
+    interruption,
+  });
+}
+
+async function sessionOf(sandbox: Sandbox, options: ExecOptions): Promise<Session | undefined> {
+  if (options.session === undefined) return undefined;
+  if (options.workdir !== undefined || (options.env !== undefined && !options.detach)) {
+    throw new UsageError("--workdir and --env are the session's own: say `cd` and `export` in it");
+  }
+  return sandbox.createSession({ sessionId: options.session });
 }
 
 type Detached = StartProcessOptions & { command: Words; output: Context["output"] };
 
-async function detach(sandbox: Sandbox, { command, output, ...options }: Detached): Promise<number> {
-  const started = await sandbox.startProcess(command, options);
+async function detach(from: Sandbox | Session, { command, output, ...options }: Detached): Promise<number> {
+  const started = await from.startProcess(command, options);
   await (output === "json" ? printJson(await started.info()) : print(`${started.processId}\n`));
   return 0;
 }
@@ -80,6 +99,8 @@ Examples:
   tar c . | holdfast exec issue-42 -- tar x -C /workspace
   holdfast exec -d issue-42 -- npm run dev       a server; then: holdfast logs -f issue-42 PROCESS
   holdfast exec -o json issue-42 -- git status   the result as JSON
+  holdfast exec --session s1 issue-42 "cd app && export CI=1"
+  holdfast exec --session s1 issue-42 "npm test" in app, with CI=1
 
 Ctrl-C ends the command with everything it started. Piped stdin that is large or slow makes it a process, which
 \`holdfast ps\` shows. The exit code is the command's own; 124 after --timeout, 125 if it could not be run.`;
