@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Sandbox } from "holdfast";
-import { hostProcesses, TestServer } from "./harness.ts";
+import { hostProcesses, killKeeper, TestServer } from "./harness.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -52,12 +52,7 @@ test("files survive a stop, processes do not, and the answer says so", async () 
 test("a keeper that is killed is noticed, explained, and replaced on the next use only", async () => {
   const sandbox = await Sandbox.create({ name: "lost", network: "none" }, server.at);
   await sandbox.exec("echo still > /workspace/here");
-  const keepers = await hostProcesses(`hf-${sandbox.id}-g1`);
-  const pid = keepers
-    .map((line) => Number.parseInt(line, 10))
-    .find((candidate) => isKeeper(candidate, sandbox.id));
-  process.kill(pid ?? 0, "SIGKILL");
-  while ((await Sandbox.get("lost", server.at)).state !== "stopped") await Bun.sleep(10);
+  await killKeeper(sandbox);
   expect((await Sandbox.get("lost", server.at)).info).toMatchObject({
     state: "stopped",
     lastDeath: { cause: "keeper_lost" },
@@ -74,10 +69,3 @@ test("delete leaves neither process nor directory", async () => {
   const left = [...new Bun.Glob(`**/*${sandbox.id}*`).scanSync({ cwd: server.dataDir, onlyFiles: false })];
   expect(left).toEqual([]);
 }, 30_000);
-
-/** PID 1 of a namespace: what a process inside cannot pretend to be. */
-function isKeeper(pid: number, sandboxId: string): boolean {
-  const status = Bun.spawnSync(["grep", "-s", "NSpid", `/proc/${pid}/status`]).stdout.toString();
-  const line = Bun.spawnSync(["cat", `/proc/${pid}/cmdline`]).stdout.toString();
-  return /\t1\s*$/.test(status) && line.includes(sandboxId);
-}
