@@ -10,8 +10,9 @@ import { findByName, type HostProcess } from "./processes.ts";
 import { exists, removeTree } from "./remove-tree.ts";
 import { signalProcess, waitUntilGone } from "./signal-process.ts";
 
-/** What the keeper has for ending its work and writing its records; then it is killed. */
-const GRACE_MS = 5_000;
+/** What the keeper has for ending its work and writing its records, which takes it 5 s at worst; then it is killed. */
+const GRACE_MS = 6_000;
+const ASK_AGAIN_MS = 250;
 /** A killed process is gone within milliseconds, unless it hangs in the kernel (a dead network disk): then it is said. */
 const KILL_TIMEOUT_MS = 5_000;
 
@@ -30,15 +31,23 @@ export async function stopInstance(
     };
   }
   const keeper = await findKeeper(dir, nameOf(ref), identity);
-  if (keeper !== undefined && options.mode === "graceful") {
-    signalProcess(keeper, "SIGTERM");
-    await waitUntilGone([keeper], { timeoutMs: GRACE_MS, signal });
-  }
+  if (keeper !== undefined && options.mode === "graceful") await askToEnd(keeper, signal);
   await killAll(nameOf(ref), keeper, signal);
   const groups = identity?.cgroups ?? groupDirs(nameOf(ref), options.cgroups);
   await removeGroups(groups, AbortSignal.any([signal, AbortSignal.timeout(KILL_TIMEOUT_MS)]));
   await removeInstanceDir(layout, ref);
   return { state: "absent", detail: evidence(nameOf(ref), keeper, identity) };
+}
+
+/**
+ * Asked more than once: to the first process of a namespace the kernel delivers only signals that it handles, and a
+ * keeper that has just begun to listen may not handle any yet.
+ */
+async function askToEnd(keeper: HostProcess, signal: AbortSignal): Promise<void> {
+  for (let askedMs = 0; askedMs < GRACE_MS; askedMs += ASK_AGAIN_MS) {
+    signalProcess(keeper, "SIGTERM");
+    if (await waitUntilGone([keeper], { timeoutMs: ASK_AGAIN_MS, signal })) return;
+  }
 }
 
 /** Takes its name away first, so that nobody ever finds half of one under it. */
