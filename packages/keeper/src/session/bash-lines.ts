@@ -50,14 +50,19 @@ export function command(order: ShellOrder, facts: { dir: string; n: number; stat
   const input = order.stdin === undefined ? "/dev/null" : join(facts.dir, "stdin");
   const cd = order.cd === undefined ? "" : ` \\builtin cd -- ${bashWord(order.cd)};`;
   const prepare = `\\builtin export HOLDFAST_COMMAND=${order.marker}; \\builtin eval "$__hf_load"`;
-  const evaluate =
-    facts.status === 0 ? EVALUATE : `if __hf_ret ${facts.status}; then \\builtin :; else ${EVALUATE}; fi`;
+  const evaluate = facts.status === 0 ? EVALUATE : evaluateAfter(facts.status);
   return [
     `{ __hf_n=${facts.n} __hf_i=${bashWord(input)};${cd} ${prepare}; ${evaluate}; } ${QUIETLY}`,
     "", // after a text with an open quote, bash takes no reserved word at the beginning of the next line
     `{ __hf_q=$?; \\unset -f builtin; \\builtin eval "$__hf_end"; } ${QUIETLY}`,
     COUNT_LINES_ANEW,
   ];
+}
+
+/** A function is the only way to set `$?` without a fork. It is gone again when the text begins. */
+function evaluateAfter(status: number): string {
+  const define = `__hf_ret() { \\builtin unset -f __hf_ret; \\builtin return ${status}; }`;
+  return `${define}; if __hf_ret; then \\builtin :; else ${EVALUATE}; fi`;
 }
 
 export const EXIT = "\\builtin exit 0";

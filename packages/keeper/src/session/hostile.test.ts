@@ -66,7 +66,6 @@ const cases: readonly Case[] = [
   { text: "trap 'exit 5' ERR; false", exitCode: 5, shell: "exited" },
   { text: "set -e; false", exitCode: 1, shell: "exited" },
   { text: "set -eu; echo $UNKNOWN_NAME", exitCode: 1, shell: "exited" },
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell that fills it in
   { text: "set -u; echo ${UNKNOWN_NAME?}", exitCode: 1, shell: "exited" },
   { text: "set -t", exitCode: 0, shell: "exited" },
   { text: "trap 'exit 6' DEBUG; :", exitCode: 6, shell: "exited" },
@@ -171,7 +170,6 @@ afterAll(async () => {
 });
 
 const STATE =
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell that fills it in
   'echo "$KEPT|${MAP[k]}|${ARR[1]}|$(printenv EXPORTED)|$(umask)|$(f x)|$(alias kept)|$*|$PWD|$-|$SHELLOPTS"';
 
 for (const { text, exitCode, shell, stdout, undo } of cases) {

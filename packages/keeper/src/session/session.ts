@@ -48,7 +48,9 @@ export class Session {
   readonly #queue: Waiting[] = [];
   #cwd: string;
   #running: Run | undefined;
-  #working: Promise<void> | undefined;
+  /** Changed only together with the queue's being empty: what is put into it is either seen by the loop, or starts it. */
+  #atWork = false;
+  #working: Promise<void> = Promise.resolve();
   #awake = false;
   #waking: Promise<void> | undefined;
   /** Why it has no shell now; absent before its first. */
@@ -181,28 +183,38 @@ export class Session {
       this.#finishUnrun(run);
     });
     this.#queue.push(waiting);
-    this.#working ??= this.#work().finally(() => {
-      this.#working = undefined;
-    });
+    if (!this.#atWork) this.#working = this.#work();
     waiting.refused.promise.catch(() => {}); // the caller may have stopped waiting
     return waiting.refused.promise;
   }
 
   async #work(): Promise<void> {
+    this.#atWork = true;
     for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
       try {
-        await this.#wake();
-        if (!this.#shell.alive) await this.#rebuild("shell_exited");
+        await this.#makeReady();
         // It may have been cancelled while the shell was being made ready.
         if (this.#queue[0] !== next) continue;
         this.#queue.shift();
         await this.#carryOut(next);
       } catch (error) {
-        if (this.#queue[0] === next) this.#queue.shift();
-        this.#engine.abandon(next.run);
-        next.refused.reject(error);
+        this.#refuse(next, error);
       }
     }
+    this.#atWork = false;
+  }
+
+  async #makeReady(): Promise<void> {
+    await this.#wake();
+    if (this.#shell.alive) return;
+    await this.#rebuild("shell_exited");
+    await this.#wake(); // a shell that could not be rebuilt is an error that the caller sees
+  }
+
+  #refuse(waiting: Waiting, error: unknown): void {
+    if (this.#queue[0] === waiting) this.#queue.shift();
+    this.#engine.abandon(waiting.run);
+    waiting.refused.reject(error);
   }
 
   async #carryOut({ run, request }: Waiting): Promise<void> {

@@ -16,7 +16,6 @@
 
 # Takes the text from its file. The flags come last: from there on our own lines feel them, too.
 __hf_load='
-__hf_ret() { \builtin return "$1"; }
 __hf_rc=
 if ! \builtin mapfile -d "" -t -n 1 __hf_t <"$__hf_d/text"; then \builtin printf "X %s\n" "$__hf_n" >&73; __hf_t=; fi
 if [[ $__hf_al ]]; then \builtin shopt -s expand_aliases; fi
@@ -78,7 +77,6 @@ done
 # late, so that one that is named like a builtin gets between nothing. $- of a savepoint is not that of the user.
 __hf_dump='
 \builtin declare -p __hf_f __hf_al
-\builtin unset -f __hf_ret
 for __hf_g in "${__hf_names[@]}"
 do
   if [[ ! -v $__hf_g ]]; then \builtin printf "unset -v %s\n" "$__hf_g"; fi
