@@ -73,9 +73,10 @@ interface Supervision {
 const UNKILLABLE_MS = 500;
 
 async function supervise({ engine, run, child, timeoutMs, oomKillsBefore }: Supervision): Promise<void> {
+  const room = () => run.log.room();
   const pumps = [
-    new Pump(child.stdoutFd, (bytes) => run.write("stdout", bytes)),
-    new Pump(child.stderrFd, (bytes) => run.write("stderr", bytes)),
+    new Pump(child.stdoutFd, { take: (bytes) => run.write("stdout", bytes), room }),
+    new Pump(child.stderrFd, { take: (bytes) => run.write("stderr", bytes), room }),
   ];
   const forced = new ForcedEnd(run, child);
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => forced.begin("timeout"), timeoutMs);

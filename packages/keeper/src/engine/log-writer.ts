@@ -1,6 +1,7 @@
 import { closeSync, constants, ftruncateSync, mkdirSync, openSync, rmSync, writevSync } from "node:fs";
 import { FRAME_HEADER_BYTES, frameKind, writeFrameHeader } from "@holdfast/protocol";
 import { isMissing } from "./disk-errors.ts";
+import { Followers } from "./followers.ts";
 import { segmentPath } from "./log-files.ts";
 import { Wake } from "./wake.ts";
 
@@ -24,6 +25,8 @@ const APPEND =
 export class LogWriter {
   readonly id: string;
   readonly changed = new Wake();
+  /** Two segments less than the ring: a reader that is waited for must never be overtaken by what is on its way. */
+  readonly followers = new Followers({ maxLagBytes: (SEGMENTS - 2) * SEGMENT_BYTES });
   readonly #dir: string;
   readonly #starts: number[] = [];
   readonly #header = new Uint8Array(FRAME_HEADER_BYTES);
@@ -56,6 +59,11 @@ export class LogWriter {
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** Resolves when those who follow the log can take more; `undefined` if they can at once. */
+  room(): Promise<void> | undefined {
+    return this.followers.room(this.#nextOffset);
   }
 
   write(stream: Stream, bytes: Uint8Array): void {

@@ -48,6 +48,7 @@ function runningLog(engine: Engine, run: Run): LogToRead {
     id: run.id,
     dir: engine.records.logDir,
     changed: run.log.changed,
+    followers: run.log.followers,
     get starts() {
       return run.log.starts;
     },

@@ -8,15 +8,19 @@ import { bytesWaiting, makeNonBlocking } from "./libc.ts";
 export class Pump {
   readonly #fd: number;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #room: () => Promise<void> | undefined;
+  readonly #settling = Promise.withResolvers<void>();
   #take: ((bytes: Uint8Array) => void) | undefined;
   #ended = false;
   /** Counts what arrived, so that a pause can be told from a flow. */
   #arrivals = 0;
 
-  constructor(fd: number, take: (bytes: Uint8Array) => void) {
+  /** Nothing is read while `room` is waited for: then the program waits, too, once its pipe is full. */
+  constructor(fd: number, to: { take: (bytes: Uint8Array) => void; room: () => Promise<void> | undefined }) {
     makeNonBlocking(fd);
     this.#fd = fd;
-    this.#take = take;
+    this.#take = to.take;
+    this.#room = to.room;
     this.#reader = Bun.file(fd).stream().getReader();
     void this.#run();
   }
@@ -26,6 +30,8 @@ export class Pump {
    * pipe. Nothing is taken any more afterwards.
    */
   async settle(): Promise<void> {
+    // What is left is a pipe's content at most: nobody needs to be waited for any more.
+    this.#settling.resolve();
     // The kernel's count says what is still in the pipe; a full turn of the event loop without an arrival, that
     // nothing is on its way between the pipe and us.
     for (let quiet = 0; quiet < 2 && !this.#ended; ) {
@@ -43,6 +49,8 @@ export class Pump {
         if (done) break;
         this.#arrivals += 1;
         this.#take?.(value);
+        const room = this.#room();
+        if (room !== undefined) await Promise.race([room, this.#settling.promise]);
       }
     } catch {
       // A pipe that cannot be read any more is at its end for us.

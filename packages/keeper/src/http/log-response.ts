@@ -11,6 +11,7 @@ import {
   writeFrameHeader,
 } from "@holdfast/protocol";
 import { z } from "zod";
+import type { Follower, Followers } from "../engine/followers.ts";
 import { type LogPiece, LogReader, type LogSource } from "../engine/log-reader.ts";
 import type { Stream } from "../engine/log-writer.ts";
 import type { Wake } from "../engine/wake.ts";
@@ -19,6 +20,8 @@ import type { Call } from "./guard.ts";
 /** A log and what is known about its end. */
 export interface LogToRead extends LogSource {
   readonly changed: Wake;
+  /** Who follows it while it is written; they pace its program. */
+  readonly followers?: Followers;
   /** How it ended; `undefined` while it is still written to. */
   end(): LogEvent | undefined;
 }
@@ -41,6 +44,7 @@ export function logResponse(call: Call, log: LogToRead): Response {
   const since = query.since ?? lastEventId(call.request) ?? 0;
   const form = formOf(call.request.headers.get("Accept") ?? "");
   const reader = new LogReader(log, since);
+  const follower = query.follow ? log.followers?.join(since) : undefined;
   const gone = new AbortController();
   let pulls = 0;
   const body = new ReadableStream<Uint8Array>(
@@ -48,11 +52,12 @@ export function logResponse(call: Call, log: LogToRead): Response {
       pull: (to) => {
         const first = pulls++ === 0;
         const { stream, follow } = query;
-        return pull({ to, first, log, reader, form, stream, follow, signal: gone.signal });
+        return pull({ to, first, log, reader, follower, form, stream, follow, signal: gone.signal });
       },
       cancel: () => {
         gone.abort();
         reader.close();
+        follower?.leave();
       },
     },
     { highWaterMark: 0 }, // nothing is read ahead of what the client takes
@@ -65,6 +70,7 @@ interface Pull {
   readonly first: boolean;
   readonly log: LogToRead;
   readonly reader: LogReader;
+  readonly follower: Follower | undefined;
   readonly form: Form;
   readonly stream: Stream | undefined;
   readonly follow: boolean;
@@ -73,7 +79,8 @@ interface Pull {
 
 /** Enqueues once, or closes. */
 async function pull(request: Pull): Promise<void> {
-  const { to, log, reader, form, stream, follow, signal } = request;
+  const { to, log, reader, follower, form, stream, follow, signal } = request;
+  follower?.moved(reader.offset); // asked for more: what was given out before has been taken
   const canKeepAlive = form.keepAlive.length > 0;
   // The runtime sends the headers with the first bytes: without any, a client would not know that it is heard.
   const timeoutMs = request.first && canKeepAlive ? 0 : KEEP_ALIVE_MS;
@@ -89,6 +96,7 @@ async function pull(request: Pull): Promise<void> {
       const last = end === undefined ? undefined : form.end(end);
       if (last !== undefined && last.length > 0) to.enqueue(last);
       reader.close();
+      follower?.leave();
       return to.close();
     }
     const woken = await log.changed.wait({ timeoutMs, signal });

@@ -209,7 +209,7 @@ export class BashShell implements SessionShell {
       this.#write("state", state);
       this.#link.feed(...RESTORE);
     }
-    this.#link.feed(...SAVE);
+    this.#link.feed(SAVE);
     if (!(await this.settle())) throw new Error("the shell did not start");
   }
 
