@@ -123,6 +123,7 @@ export class Session {
 
   /** The state as it is between two commands; that before the running one, if one runs. */
   async snapshot(): Promise<SavedState> {
+    await this.#settled;
     await this.#wake();
     const saved = await this.#shell.dump();
     if (saved !== undefined) return saved;

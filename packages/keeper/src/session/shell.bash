@@ -22,14 +22,6 @@ if ! \builtin mapfile -d "" -t -n 1 __hf_t <"$__hf_d/text"; then \builtin printf
 if [[ $__hf_al ]]; then \builtin shopt -s expand_aliases; fi
 if [[ $__hf_f ]]; then \builtin set "-$__hf_f"; fi'
 
-# Runs the text. On one line, because bash counts the lines of the text from here. Negated, so that errexit acts inside
-# the text but not on its end. Verbose goes off at once: bash would show the next line of ours.
-__hf_eval='! \builtin eval "$__hf_t" 0<"$__hf_i" 1>&71 2>&72 70<&- 71>&- 72>&- 73>&- 74<&- 75>&-; __hf_rc=${PIPESTATUS[0]} __hf_v=$-; \unset -f builtin; \builtin set +v'
-
-# The same after a text that failed with __hf_p: this one finds that in $?. Only a function sets it without a fork; it
-# is gone again when the text begins.
-__hf_again="__hf_ret() { \\builtin unset -f __hf_ret; \\builtin return \"\$__hf_p\"; }; if __hf_ret; then \\builtin :; else $__hf_eval; fi"
-
 # Reports the end, then forks the savepoint. __hf_q is $? as the line before left it: all there is if bash dropped the
 # rest of that line. Our lines are read without the flags and aliases of the user, which __hf_f and __hf_al keep.
 __hf_end='
