@@ -43,7 +43,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
 }
 
 /** As root not under root's home: the sandboxes' own unprivileged users must be able to reach their disks. */
-export function defaultDataDir(env: NodeJS.ProcessEnv): string {
+function defaultDataDir(env: NodeJS.ProcessEnv): string {
   if (process.getuid?.() === 0) return "/var/lib/holdfast";
   return join(env.XDG_DATA_HOME || join(homedir(), ".local", "share"), "holdfast");
 }

@@ -1,1 +1,0 @@
-export { type Keeper, startKeeper } from "./keeper.ts";
