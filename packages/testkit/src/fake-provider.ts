@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type {
@@ -12,12 +12,14 @@ import type {
   Provider,
   SandboxRef,
 } from "@holdfast/core";
-import { type AdmitRequest, HoldfastError, type KeeperInfo, PROTOCOL_VERSION } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol";
+import { startFakeKeeper } from "./fake-keeper.ts";
 
+/** Stays after a crash, as a container or a directory does, until it is stopped. */
 interface FakeInstance {
   readonly ref: InstanceRef;
   readonly socketPath: string;
-  readonly keeper: Bun.Server<undefined>;
+  keeper: Bun.Server<undefined> | undefined;
 }
 
 /** Faults to be had, each until it is taken back. `lostAnswer`: the work is done, the reply is not received. */
@@ -49,25 +51,18 @@ export class FakeProvider implements Provider {
   }
 
   async launch(ref: InstanceRef, plan: LaunchPlan): Promise<void> {
-    if (this.faults.launch === "fails") throw new HoldfastError("launch_failed", "the image is broken");
     const name = nameOf(ref);
-    this.#disks.set(ref.sandboxId, { installationId: ref.installationId, sandboxId: ref.sandboxId });
-    if (!this.#instances.has(name)) {
-      this.launches.push(name);
-      const socketPath = join(this.#dir, `${this.launches.length}.sock`);
-      this.#instances.set(name, {
-        ref,
-        socketPath,
-        keeper: fakeKeeper(ref, { socketPath, secret: plan.secret }),
-      });
-    }
+    if (this.faults.launch === "fails") throw new HoldfastError("launch_failed", "the image is broken");
+    const there = this.#instances.get(name);
+    if (there === undefined) this.#start(ref, plan);
+    else assertAccepted(there, ref);
     if (this.faults.launch === "lostAnswer") throw new HoldfastError("unavailable", "the answer was lost");
   }
 
   async observe(ref: InstanceRef): Promise<Observation> {
     if (this.faults.observe === "fails") throw new HoldfastError("provider_unavailable", "could not look");
-    const found = this.#instances.get(nameOf(ref));
-    if (found === undefined) return { state: "absent", detail: "not in memory" };
+    const found = this.#find(ref);
+    if (found?.keeper === undefined) return { state: "absent", detail: "not in memory" };
     return {
       state: "running",
       keeper: { kind: "unix", path: found.socketPath },
@@ -78,18 +73,26 @@ export class FakeProvider implements Provider {
 
   async stop(ref: InstanceRef): Promise<Observation> {
     if (this.faults.stop === "fails") throw new HoldfastError("provider_unavailable", "could not stop");
-    if (this.faults.stop !== "survives") this.kill(ref);
+    if (this.faults.stop !== "survives" && this.#find(ref) !== undefined) {
+      this.kill(ref);
+      this.#instances.delete(nameOf(ref));
+    }
     if (this.faults.stop === "lostAnswer") throw new HoldfastError("unavailable", "the answer was lost");
     return this.observe(ref);
   }
 
-  async removeDisk({ sandboxId }: SandboxRef): Promise<DiskObservation> {
+  async removeDisk(sandbox: SandboxRef): Promise<DiskObservation> {
+    assertSafeId(sandbox.sandboxId);
     if (this.faults.removeDisk === "fails")
       throw new HoldfastError("provider_unavailable", "could not remove");
-    if ([...this.#instances.values()].some(({ ref }) => ref.sandboxId === sandboxId)) {
-      throw new HoldfastError("wrong_state", "cannot remove the disk: an instance uses it");
+    if ([...this.#instances.values()].some(({ ref }) => isSameSandbox(ref, sandbox))) {
+      throw new HoldfastError(
+        "wrong_state",
+        "cannot remove the disk: an instance of the sandbox still exists",
+      );
     }
-    this.#disks.delete(sandboxId);
+    const disk = this.#disks.get(sandbox.sandboxId);
+    if (disk !== undefined && isSameSandbox(disk, sandbox)) this.#disks.delete(sandbox.sandboxId);
     return { state: "absent", detail: "not in memory" };
   }
 
@@ -99,90 +102,71 @@ export class FakeProvider implements Provider {
     return [...instances, ...disks].filter(({ ref }) => ref.installationId === installationId);
   }
 
-  /** As a crash would. */
+  /** As a crash would: what is left of it is not started again. */
   kill(ref: InstanceRef): void {
-    const found = this.#instances.get(nameOf(ref));
-    this.#instances.delete(nameOf(ref));
-    void found?.keeper.stop(true);
+    const found = this.#find(ref);
+    void found?.keeper?.stop(true);
+    if (found !== undefined) found.keeper = undefined;
   }
 
+  /** Those that run. */
   refs(): InstanceRef[] {
-    return [...this.#instances.values()].map(({ ref }) => ref);
+    return [...this.#instances.values()].filter(({ keeper }) => keeper !== undefined).map(({ ref }) => ref);
+  }
+
+  /** Everything that was not removed: instances, disks, sockets. */
+  leftovers(): string[] {
+    const disks = [...this.#disks.keys()].map((sandboxId) => `disk ${sandboxId}`);
+    return [...this.#instances.keys(), ...disks, ...readdirSync(this.#dir)];
   }
 
   close(): void {
     for (const ref of this.refs()) this.kill(ref);
     rmSync(this.#dir, { recursive: true, force: true });
   }
+
+  /** By its whole identity: another's instance of the same name is as good as not there. */
+  #find(ref: InstanceRef): FakeInstance | undefined {
+    const found = this.#instances.get(nameOf(ref));
+    return found !== undefined && isSameInstance(found.ref, ref) ? found : undefined;
+  }
+
+  #start(ref: InstanceRef, { secret }: LaunchPlan): void {
+    const { installationId, sandboxId } = ref;
+    const disk = this.#disks.get(sandboxId);
+    if (disk !== undefined && !isSameSandbox(disk, ref))
+      throw taken("the disk belongs to another installation");
+    this.#disks.set(sandboxId, { installationId, sandboxId });
+    this.launches.push(nameOf(ref));
+    const socketPath = join(this.#dir, `${this.launches.length}.sock`);
+    const keeper = startFakeKeeper(ref, { socketPath, secret });
+    this.#instances.set(nameOf(ref), { ref, socketPath, keeper });
+  }
 }
 
-/** Says who it is, takes its admission, and echoes commands. */
-function fakeKeeper(
-  ref: InstanceRef,
-  options: { socketPath: string; secret: string },
-): Bun.Server<undefined> {
-  let fence = 0;
-  const refused = (request: Request) => request.headers.get("authorization") !== `Bearer ${options.secret}`;
-  return Bun.serve({
-    unix: options.socketPath,
-    development: false,
-    routes: {
-      "/v1/keeper": (request) => (refused(request) ? denied() : Response.json(infoOf(ref, fence))),
-      "/v1/admit": async (request) => {
-        if (refused(request)) return denied();
-        fence = ((await request.json()) as AdmitRequest).fence;
-        return new Response(null, { status: 204 });
-      },
-      "/v1/exec": async (request) => {
-        if (refused(request)) return denied();
-        return Response.json(echo((await request.json()) as { command: string; commandId?: string }));
-      },
-    },
-    fetch: () =>
-      Response.json(new HoldfastError("not_found", "the fake keeper cannot do this").toBody(), {
-        status: 404,
-      }),
-  });
+function assertAccepted(there: FakeInstance, ref: InstanceRef): void {
+  if (!isSameInstance(there.ref, ref)) throw taken(`${nameOf(ref)} is already the name of another instance`);
+  if (there.keeper === undefined) throw new HoldfastError("launch_failed", `${nameOf(ref)} has ended before`);
 }
 
-function denied(): Response {
-  return Response.json(new HoldfastError("unauthenticated", "wrong secret").toBody(), { status: 401 });
+function taken(message: string): HoldfastError {
+  return new HoldfastError("already_exists", message, { started: "no" });
 }
 
-function infoOf(ref: InstanceRef, fence: number): KeeperInfo {
-  const { sandboxId, instanceId, generation } = ref;
-  return {
-    protocolVersion: PROTOCOL_VERSION,
-    sandboxId,
-    instanceId,
-    generation,
-    admitted: fence > 0,
-    fence,
-    shell: "sh",
-    startedAt: new Date(0).toISOString(),
-    commandsRunning: 0,
-    processesRunning: 0,
-  };
+function isSameSandbox(a: SandboxRef, b: SandboxRef): boolean {
+  return a.installationId === b.installationId && a.sandboxId === b.sandboxId;
 }
 
-function echo({ command, commandId = "c1" }: { command: string; commandId?: string }): unknown {
-  return {
-    commandId,
-    status: "exited",
-    shell: "sh",
-    exitCode: 0,
-    signal: null,
-    timedOut: false,
-    cancelled: false,
-    oomKilled: false,
-    durationMs: 0,
-    stdout: command,
-    stderr: "",
-    truncated: { stdoutBytes: 0, stderrBytes: 0 },
-    log: { firstOffset: 0, nextOffset: command.length },
-  };
+function isSameInstance(a: InstanceRef, b: InstanceRef): boolean {
+  return isSameSandbox(a, b) && a.instanceId === b.instanceId && a.generation === b.generation;
 }
 
 function nameOf({ sandboxId, generation }: InstanceRef): string {
+  assertSafeId(sandboxId);
   return `hf-${sandboxId}-g${generation}`;
+}
+
+function assertSafeId(sandboxId: string): void {
+  if (/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(sandboxId)) return;
+  throw new HoldfastError("invalid_argument", `"${sandboxId}" cannot be the id of a sandbox`);
 }
