@@ -1,5 +1,15 @@
 import { describe, expect, test } from "bun:test";
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { FENCE_HEADER } from "@holdfast/protocol";
 import { startTestKeeper, type TestKeeper } from "./test-keeper.ts";
@@ -184,6 +194,35 @@ test("the work may delete the state directory: commands go on", async () => {
   });
   expect((await keeper.call("/v1/commands/on")).body).toMatchObject({ stdout: "on\n" });
 });
+
+test("a signal that comes before it has read who it is ends it all the same", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
+  const socketPath = join(dir, "keeper.sock");
+  const main = join(import.meta.dir, "main.ts");
+  const child = Bun.spawn([process.execPath, main, "--boot-fd", "0", "test"], {
+    stdio: ["pipe", "ignore", "inherit"],
+  });
+  while (!catches(child.pid, constants.signals.SIGTERM)) await Bun.sleep(2);
+  child.kill("SIGTERM");
+  const who = { sandboxId: "sbx-early", instanceId: "instance-1", generation: 1 };
+  const boot = {
+    ...who,
+    secret: "x".repeat(32),
+    socketPath,
+    stateDir: join(dir, "state"),
+    env: {},
+    cwd: dir,
+  };
+  child.stdin.write(JSON.stringify(boot));
+  child.stdin.end();
+  expect([await child.exited, child.signalCode, existsSync(socketPath)]).toEqual([0, null, false]);
+  rmSync(dir, { recursive: true });
+});
+
+function catches(pid: number, signal: number): boolean {
+  const mask = /^SigCgt:\t(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return ((BigInt(`0x${mask ?? 0}`) >> BigInt(signal - 1)) & 1n) === 1n;
+}
 
 test("a wrong boot message is said plainly", async () => {
   const main = join(import.meta.dir, "main.ts");

@@ -8,17 +8,20 @@ import { startKeeper } from "./keeper.ts";
  * environment. NAME is the instance's, for whoever looks at the host's list of processes.
  */
 async function main(argv: readonly string[]): Promise<void> {
-  const boot = readBoot(argv);
+  // First of all: to the first process of a namespace the kernel delivers only signals that it handles.
+  const toldToEnd = new Promise<void>((resolve) => {
+    for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => resolve());
+  });
+  // Nobody may end us by hanging up: the terminal or service that started the server is not our master.
+  process.on("SIGHUP", () => {});
   // Our death is the death of everything in the sandbox: a fault in one request must not be the end of all others.
   process.on("uncaughtException", report);
   process.on("unhandledRejection", report);
   becomeUndumpable();
+  const boot = readBoot(argv);
   process.chdir("/");
   const keeper = startKeeper(boot);
-  process.on("SIGTERM", () => keeper.shutdown());
-  process.on("SIGINT", () => keeper.shutdown());
-  // Nobody may end us by hanging up: the terminal or service that started the server is not our master.
-  process.on("SIGHUP", () => {});
+  void toldToEnd.then(() => keeper.shutdown());
   await keeper.over;
   process.exit(0);
 }
