@@ -103,22 +103,26 @@ export class KeeperLink {
 }
 
 async function boundedText(reply: Response): Promise<string> {
-  if (Number(reply.headers.get("content-length") ?? 0) > MAX_REPLY_BYTES)
-    throw garbled("the reply is too large");
-  const decoder = new TextDecoder();
-  let text = "";
-  let size = 0;
+  const length = Number(reply.headers.get("content-length") ?? Number.NaN);
   try {
-    for await (const chunk of reply.body ?? []) {
-      size += chunk.length;
-      if (size > MAX_REPLY_BYTES) throw garbled("the reply is too large");
-      text += decoder.decode(chunk, { stream: true });
-    }
+    if (length <= MAX_REPLY_BYTES) return await reply.text();
+    return await countedText(reply);
   } catch (cause) {
     if (cause instanceof HoldfastError) throw cause;
     throw lost(cause, "yes");
   }
-  return text + decoder.decode();
+}
+
+/** For a reply that does not say how long it is, or says too much. */
+async function countedText(reply: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of reply.body ?? []) {
+    size += chunk.length;
+    if (size > MAX_REPLY_BYTES) throw garbled("the reply is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 function parseOr(text: string): unknown {

@@ -49,10 +49,17 @@ function fromColumns(columns: Columns): Record<string, unknown> {
   );
 }
 
-function snake(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
+const snake = remembered((name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+const camel = remembered((column) =>
+  column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+);
 
-function camel(column: string): string {
-  return column.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+/** There are a few dozen names, and every call of the API converts most of them. */
+function remembered(convert: (name: string) => string): (name: string) => string {
+  const known = new Map<string, string>();
+  return (name) => {
+    const found = known.get(name) ?? convert(name);
+    known.set(name, found);
+    return found;
+  };
 }
