@@ -30,9 +30,8 @@ async function runChecks(): Promise<Check[]> {
   );
   if (config === "help") return [];
   try {
-    const bundle = currentKeeperBundle();
-    const provider = createLocalProvider({ dataDir: config.dataDir, keeperBundle: bundle });
-    return [{ name: "keeper", ok: true, required: true, detail: "built" }, ...(await provider.probe())];
+    const keeperBundle = currentKeeperBundle();
+    return [...(await createLocalProvider({ dataDir: config.dataDir, keeperBundle }).probe())];
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     const remedy = error.hint === undefined ? {} : { remedy: error.hint };
