@@ -4,8 +4,8 @@
  *
  *   build/keeper/<hash>/ld.so --library-path <dir>/lib <dir>/keeper --boot-fd N NAME
  *
- * The hash is of everything that goes in, so an existing bundle is never built again and never changed: instances that
- * still run from an older one keep it. `build/keeper/current` names the latest. Prints the bundle's path.
+ * The hash is of everything that goes in, so an existing bundle is never built again and never changed. The three that
+ * were used last are kept; `build/keeper/current` names the latest. Prints the bundle's path.
  */
 import {
   chmodSync,
@@ -19,9 +19,11 @@ import {
   readSync,
   renameSync,
   rmSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { basename, join, relative } from "node:path";
+import { removeOldBundles } from "./old-bundles.ts";
 
 const root = join(import.meta.dir, "..");
 const outDir = join(root, "build", "keeper");
@@ -38,8 +40,10 @@ const loader = interpreterOf(process.execPath);
 const libraries = librariesOf(process.execPath);
 const hash = hashOfInputs();
 const bundle = join(outDir, hash);
-if (!existsSync(bundle)) build();
-writeAtomically(join(outDir, "current"), `${hash}\n`);
+const isNew = !existsSync(bundle);
+if (isNew) build();
+makeCurrent();
+if (isNew) removeOldBundles(outDir, hash);
 process.stdout.write(`${bundle}\n`);
 
 function build(): void {
@@ -84,10 +88,12 @@ function moveInto(from: string, to: string): void {
   }
 }
 
-function writeAtomically(path: string, text: string): void {
-  if (existsSync(path) && readFileSync(path, "utf8") === text) return;
+function makeCurrent(): void {
+  const path = join(outDir, "current");
+  if (existsSync(path) && readFileSync(path, "utf8") === `${hash}\n`) return;
+  utimesSync(bundle, new Date(), new Date()); // when it was last wanted: old-bundles.ts goes by it
   const temporary = `${path}.${process.pid}`;
-  writeFileSync(temporary, text);
+  writeFileSync(temporary, `${hash}\n`);
   renameSync(temporary, path);
 }
 
