@@ -1,16 +1,14 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { constants } from "node:os";
 import { join } from "node:path";
-import { registerOwnChild } from "../engine/children.ts";
 import type { Stream } from "../engine/log-writer.ts";
-import { isAlive, lookAt, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
+import { isAlive, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
 import { command, declarationsOf, definitions, EXIT, MOVE_DESCRIPTORS, RESTORE, SAVE } from "./bash-lines.ts";
 import { InjectedValues } from "./injected-values.ts";
 import type { Report } from "./reports.ts";
 import type { Rebuilt, SavedState, SessionShell, ShellEnd, ShellOrder } from "./session-shell.ts";
 import shellCode from "./shell.bash" with { type: "text" };
 import { ShellLink } from "./shell-link.ts";
-import { watch } from "./shell-watch.ts";
+import { firstOf, refOf, spawnShell } from "./shell-process.ts";
 
 export interface BashOptions {
   /** Of the bash program. */
@@ -52,7 +50,7 @@ export class BashShell implements SessionShell {
   #ended = 0;
   #status = 0;
   #main: ProcessRef | undefined;
-  #death = Promise.withResolvers<ShellEnd>();
+  #death: PromiseWithResolvers<ShellEnd> = Promise.withResolvers();
   #savepoint: Savepoint | undefined;
   #dumpingFrom: Savepoint | undefined;
   /** The last savepoints that were told to go; they may still be going. */
@@ -111,7 +109,7 @@ export class BashShell implements SessionShell {
       .expect("E", n)
       .then((status = 0): ShellEnd => (unread ? { how: "unread" } : { how: "ended", status }));
     this.#link.feed(...command(order, { dir: this.#options.dir, n, status: this.#status }));
-    const end = await this.#firstOf([ended, this.#death.promise]);
+    const end = await firstOf([ended, this.#death.promise], { main: this.#main, link: this.#link });
     this.#link.drainOutput();
     for (const kind of ["X", "E"]) reports.forget(kind, n);
     if (end.how === "ended") this.#status = end.status;
@@ -153,17 +151,9 @@ export class BashShell implements SessionShell {
   #spawn(): void {
     const { path, cwd, env } = this.#options;
     const cmd = [path, "--noprofile", "--norc", "-p"];
-    const stdio = this.#link.descriptors;
-    const child = Bun.spawn({ cmd, argv0: "bash", cwd, env, stdio, detached: true });
-    registerOwnChild(child);
-    const death = this.#newMain(child.pid);
-    void child.exited.then(() => death.resolve(deathOf(child)));
-  }
-
-  #newMain(pid: number): PromiseWithResolvers<ShellEnd> {
-    this.#main = refOf(pid);
-    this.#death = Promise.withResolvers<ShellEnd>();
-    return this.#death;
+    const shell = spawnShell({ cmd, argv0: "bash", cwd, env, stdio: this.#link.descriptors });
+    this.#main = shell.ref;
+    this.#death = shell.death;
   }
 
   #define(): void {
@@ -250,7 +240,8 @@ export class BashShell implements SessionShell {
     const pid = await this.#link.reports.within(ANSWER_MS, "T", n);
     if (pid === undefined) throw new Error("the savepoint did not take over");
     this.#waiter = ref;
-    this.#newMain(pid);
+    this.#main = refOf(pid);
+    this.#death = Promise.withResolvers<ShellEnd>();
   }
 
   /** Whatever is left of an earlier shell. */
@@ -260,24 +251,6 @@ export class BashShell implements SessionShell {
     this.#waiter = undefined;
     this.#link.discardFeed();
     this.#link.discardOrders();
-  }
-
-  async #firstOf(ends: Promise<ShellEnd>[]): Promise<ShellEnd> {
-    const main = this.#main;
-    if (main === undefined) return { how: "died", exitCode: 137, signal: null };
-    const seen = Promise.withResolvers<ShellEnd>();
-    const watching = watch(
-      { main, feedName: this.#link.feedName, unread: () => this.#link.unread },
-      {
-        gone: () => seen.resolve({ how: "died", exitCode: 137, signal: null }),
-        poisoned: () => seen.resolve({ how: "poisoned" }),
-      },
-    );
-    try {
-      return await Promise.race([...ends, seen.promise]);
-    } finally {
-      watching.stop();
-    }
   }
 
   async #savepointOf(n: number, wait: { withinMs: number; unless?: Promise<unknown> }): Promise<boolean> {
@@ -316,15 +289,4 @@ export class BashShell implements SessionShell {
   #write(name: string, content: string | Uint8Array): void {
     writeFileSync(join(this.#options.dir, name), content, { mode: 0o600 });
   }
-}
-
-function refOf(pid: number): ProcessRef {
-  return { pid, startTime: lookAt(pid)?.startTime ?? 0 };
-}
-
-function deathOf({ exitCode, signalCode }: Bun.Subprocess): ShellEnd {
-  if (signalCode === null) return { how: "died", exitCode: exitCode ?? 0, signal: null };
-  if (typeof signalCode === "number")
-    return { how: "died", exitCode: 128 + signalCode, signal: `SIG${signalCode}` };
-  return { how: "died", exitCode: 128 + (constants.signals[signalCode] ?? 0), signal: signalCode };
 }

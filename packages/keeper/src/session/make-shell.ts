@@ -2,11 +2,11 @@ import { HoldfastError, type SessionCarries, type SessionShellName } from "@hold
 import type { Engine } from "../engine/engine.ts";
 import { environmentOf } from "../engine/environment.ts";
 import type { Stream } from "../engine/log-writer.ts";
-import { findShell } from "../engine/shell.ts";
 import { BashShell } from "./bash-shell.ts";
 import type { SessionFacts } from "./checkpoint.ts";
 import { nearestExisting } from "./cwd.ts";
 import type { SessionShell } from "./session-shell.ts";
+import { ShShell } from "./sh-shell.ts";
 
 /** In the environment of everything that a session's shell starts: its end is found by it. */
 export const SESSION_VARIABLE = "HOLDFAST_SESSION";
@@ -24,7 +24,7 @@ export const carriesOf: Record<SessionShellName, readonly SessionCarries[]> = {
     "umask",
     "traps",
   ],
-  sh: ["cwd", "variables", "aliases", "options", "umask"],
+  sh: ["cwd", "variables", "options", "umask", "traps"],
 };
 
 /** The shell that was asked for, or the best there is. */
@@ -56,19 +56,17 @@ export function makeShell(options: {
   const layers = [facts.env, { [SESSION_VARIABLE]: facts.sessionId }];
   const env = environmentOf(boot, { id: shellMarkerOf(facts), layers });
   const injected = Object.keys(boot.env).filter((name) => name in env && facts.env?.[name] === undefined);
-  return new BashShell({
-    path: shellPath(engine, facts.shell),
-    dir,
-    cwd: nearestExisting(facts.startCwd),
-    env,
-    injected,
-    marker: shellMarkerOf(facts),
-    output,
-  });
+  const path = shellPath(engine, facts.shell);
+  const parts = { path, dir, cwd: nearestExisting(facts.startCwd), env, injected, output };
+  return facts.shell === "bash"
+    ? new BashShell({ ...parts, marker: shellMarkerOf(facts) })
+    : new ShShell(parts);
 }
 
 export function shellPath(engine: Engine, name: SessionShellName): string {
-  const shell = name === engine.shell?.name ? engine.shell : findShell(engine.boot.env);
-  if (shell === undefined) throw new HoldfastError("unavailable", `the sandbox's ${name} is gone`);
-  return shell.path;
+  const { env } = engine.boot;
+  const path =
+    name === engine.shell?.name ? engine.shell.path : Bun.which(name, { PATH: env.PATH ?? "/usr/bin:/bin" });
+  if (path === null) throw new HoldfastError("unavailable", `the sandbox has no ${name}`, { started: "no" });
+  return path;
 }

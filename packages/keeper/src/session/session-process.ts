@@ -7,10 +7,11 @@ import { fingerprint } from "../engine/ids.ts";
 import { launch, type Program, stdinBytes } from "../engine/launch.ts";
 import type { Run } from "../engine/run.ts";
 import { getProcess } from "../process/process.ts";
-import { bashWord } from "./bash-lines.ts";
 import { nearestExisting } from "./cwd.ts";
 import bashCode from "./process.bash" with { type: "text" };
+import shCode from "./process.sh" with { type: "text" };
 import type { Session } from "./session.ts";
+import { shWord } from "./sh-shell.ts";
 
 /**
  * Starts a process from a snapshot of the session's state: its directory, variables, functions and all. It is a process
@@ -71,13 +72,15 @@ function writeState(engine: Engine, run: Run, parts: readonly Buffer[]): string 
 /** The call's environment wins over the session's state. */
 function environmentLines(env: Env | undefined): string {
   const lines = Object.entries(env ?? {}).map(([name, value]) =>
-    value === null ? `\\builtin unset -v ${name}\n` : `\\builtin export ${name}=${bashWord(value)}\n`,
+    value === null ? `unset -v ${name}\n` : `export ${name}=${shWord(value)}\n`,
   );
   return `\n${lines.join("")}`;
 }
 
 function argvOf(session: Session, what: { stateFile: string; command: Command }): string[] {
   const { command, stateFile } = what;
-  const rest = typeof command === "string" ? ["text", command] : ["argv", ...command];
-  return [session.shellPath, "--noprofile", "--norc", "-p", "-c", bashCode, "bash", stateFile, ...rest];
+  const rest = [stateFile, ...(typeof command === "string" ? ["text", command] : ["argv", ...command])];
+  return session.facts.shell === "bash"
+    ? [session.shellPath, "--noprofile", "--norc", "-p", "-c", bashCode, "bash", ...rest]
+    : [session.shellPath, "-c", shCode, "sh", ...rest];
 }

@@ -21,12 +21,15 @@ export class ShellLink {
   readonly #orders = makePipe();
   readonly #dumps = makePipe();
   readonly reports: Reports;
+  /** What /proc shows for a descriptor that is the feed. */
+  readonly feedName: string;
   readonly #readers: Readonly<Record<Stream | "reports" | "dumps", PipeReader>>;
   #dumped: Buffer[] = [];
   #closed = false;
 
   constructor(ears: LinkEars) {
     this.reports = new Reports(ears.report);
+    this.feedName = readlinkSync(`/proc/self/fd/${this.#feed.readFd}`);
     this.#readers = {
       stdout: new PipeReader(this.#stdout.readFd, (bytes) => ears.output("stdout", bytes)),
       stderr: new PipeReader(this.#stderr.readFd, (bytes) => ears.output("stderr", bytes)),
@@ -40,11 +43,6 @@ export class ShellLink {
     const [input, orders] = [this.#feed.readFd, this.#orders.readFd];
     const [stdout, stderr] = [this.#stdout.writeFd, this.#stderr.writeFd];
     return [input, stdout, stderr, this.#reportPipe.writeFd, orders, this.#dumps.writeFd];
-  }
-
-  /** What /proc shows for a descriptor that is the feed. */
-  get feedName(): string {
-    return readlinkSync(`/proc/self/fd/${this.#feed.readFd}`);
   }
 
   /** Bytes of the feed that the shell has not read. */
