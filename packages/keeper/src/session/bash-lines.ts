@@ -68,7 +68,7 @@ function evaluateAfter(status: number): string {
 export const EXIT = "\\builtin exit 0";
 
 /** Any bytes as one word of bash, in ASCII, so that neither a locale nor a quote can change it. */
-export function bashWord(text: string): string {
+function bashWord(text: string): string {
   let word = "$'";
   for (const byte of Buffer.from(text)) {
     const plain = byte > 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c;

@@ -234,6 +234,15 @@ describe("a forced end", () => {
     });
   }
 
+  test("timeout: what the shell forked and let go, without a program of its own, is dead, too", async () => {
+    const session = await all.create();
+    const text = "( ( echo $BASHPID; while :; do :; done ) & ); sleep 60";
+    const { stdout, kill } = await session.run(text, { timeoutMs: 200 });
+    expect([gone(Number(stdout)), kill?.survivors]).toEqual([true, []]);
+    expect((await session.run("echo ok")).stdout).toBe("ok\n");
+    await session.session.close();
+  });
+
   test("a call's own timeout wins over the session's", async () => {
     const session = await all.create({ commandTimeoutMs: 100 });
     expect(await session.run("sleep 0.3; echo done", { timeoutMs: 5000 })).toMatchObject({

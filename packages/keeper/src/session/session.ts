@@ -12,6 +12,7 @@ import { fingerprint } from "../engine/ids.ts";
 import type { Stream } from "../engine/log-writer.ts";
 import type { Run } from "../engine/run.ts";
 import { BackgroundOutput } from "./background-output.ts";
+import { mayDamageBash } from "./bash-bugs.ts";
 import type { SessionFacts } from "./checkpoint.ts";
 import { Checkpointer } from "./checkpointer.ts";
 import { killSession } from "./command-tree.ts";
@@ -317,14 +318,6 @@ export class Session {
 
 function defined(facts: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined));
-}
-
-/**
- * Bash 5.2 writes beyond its memory when a text ends inside `$(`, and dies of it at some later command. A shell that was
- * given such a text is made anew at once. Counting is enough: a false alarm costs a few milliseconds.
- */
-function mayDamageBash(text: string): boolean {
-  return text.includes("$(") && text.split("(").length > text.split(")").length;
 }
 
 function ended(facts: SessionFacts): HoldfastError {

@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { registerOwnChild } from "../engine/children.ts";
 import { lookAt, type ProcessRef } from "../engine/proc-table.ts";
@@ -20,9 +21,21 @@ export function spawnShell(program: {
 }): ShellProcess {
   const child = Bun.spawn({ ...program, detached: true });
   registerOwnChild(child);
+  preferForOom(child.pid);
   const death = Promise.withResolvers<ShellEnd>();
   void child.exited.then(() => death.resolve(deathOf(child)));
   return { ref: refOf(child.pid), death };
+}
+
+// As for every other child of the keeper: when memory runs out, the kernel takes the work and not its keeper.
+const CHILD_OOM_SCORE = "500";
+
+function preferForOom(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/oom_score_adj`, CHILD_OOM_SCORE);
+  } catch {
+    // Already dead, or a host that forbids it: the kernel then chooses by size alone.
+  }
 }
 
 export function refOf(pid: number): ProcessRef {
