@@ -95,7 +95,8 @@ function addPipe(pipes: Pipe[]): Pipe {
   return pipe;
 }
 
-function exitOf(child: Bun.Subprocess): Exit {
+/** How a child that has ended did so, as a shell would count it. */
+export function exitOf(child: Bun.Subprocess): Exit {
   const { signalCode, exitCode } = child;
   if (signalCode === null) return { exitCode: exitCode ?? 0, signal: null };
   const number = typeof signalCode === "number" ? signalCode : (os.signals[signalCode] ?? 0);
@@ -103,7 +104,8 @@ function exitOf(child: Bun.Subprocess): Exit {
   return { exitCode: 128 + number, signal: typeof signalCode === "number" ? `SIG${number}` : signalCode };
 }
 
-function checkCwd(cwd: string): void {
+/** Throws what a person understands: a spawn says ENOENT for a missing program and a missing folder alike. */
+export function checkCwd(cwd: string): void {
   const refuse = (why: string) =>
     new HoldfastError("invalid_argument", `the working directory ${cwd} ${why}`, {
       hint: "create the directory first, or give another cwd",
@@ -131,7 +133,10 @@ const reasons: Record<string, { why: string; hint: string }> = {
   },
 };
 
-function cannotStart(request: SpawnRequest, error: unknown): HoldfastError {
+type Attempt = Pick<SpawnRequest, "argv" | "cwd">;
+
+/** Says why a program could not be started, from what the kernel said. */
+export function cannotStart(request: Attempt, error: unknown): HoldfastError {
   if (error instanceof HoldfastError) return error;
   const code = codeOf(error) ?? "";
   const program = request.argv[0] ?? "";
@@ -149,7 +154,7 @@ function cannotStart(request: SpawnRequest, error: unknown): HoldfastError {
 }
 
 function missingProgram(
-  request: SpawnRequest,
+  request: Attempt,
   shown: string,
   facts: { started: "no"; details: Record<string, unknown>; cause: unknown },
 ): HoldfastError {

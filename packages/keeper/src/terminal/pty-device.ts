@@ -10,12 +10,14 @@ import { HoldfastError, type TerminalSize } from "@holdfast/protocol";
  */
 const { symbols: libc } = dlopen("libc.so.6", {
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
+  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
 });
 
 // Of <asm-generic/ioctls.h>, equal on x86-64 and arm64.
 const TIOCSPTLCK = 0x40045431;
 const TIOCGPTN = 0x80045430;
 const TIOCSWINSZ = 0x5414;
+const POLLIN = 1;
 
 export class PtyDevice {
   /** Where the program's side can be opened. */
@@ -39,6 +41,12 @@ export class PtyDevice {
       // EIO is how the kernel says that the other side is closed.
       return undefined;
     }
+  }
+
+  /** Whether the kernel has output that was not read yet. It first moves along what was written and is on its way. */
+  get hasOutput(): boolean {
+    const looked = new Int32Array([this.#fd, POLLIN]);
+    return !this.#closed && libc.poll(ptr(looked), 1, 0) > 0 && (((looked[1] ?? 0) >> 16) & POLLIN) !== 0;
   }
 
   /** Types as much as fits; returns how much that was. */

@@ -1,15 +1,19 @@
 import { readFileSync } from "node:fs";
-import { constants } from "node:os";
 import type { TerminalSize } from "@holdfast/protocol";
 import { registerOwnChild } from "../engine/children.ts";
 import { lookAt, type ProcessRef } from "../engine/proc-table.ts";
+import { cannotStart, type Exit, exitOf } from "../engine/spawn.ts";
 import { PtyDevice } from "./pty-device.ts";
 import type { Timers } from "./timers.ts";
 
-// The kernel reports the output's end at once when the program is gone; this is for a kernel that does not.
+// What a program left on its terminal can write for ever: it is listened to for so long after the program's end.
 const LAST_OUTPUT_MS = 1000;
+// Two looks in a row that find nothing to read: between them the runtime hands over what it may have read already.
+const LOOK_EVERY_MS = 2;
 // Input that did not fit is offered again after this: the program reads at its own pace, and nothing tells us when.
 const RETRY_MS = 2;
+
+const KILLED: Exit = { exitCode: 137, signal: "SIGKILL" };
 
 /** `viewer`: somebody who watches is far behind. `turn`: others flood, too. */
 export type HoldReason = "viewer" | "turn";
@@ -25,12 +29,12 @@ export interface PtyOptions {
   /** Everything that was typed has been taken by the program's terminal. */
   onInputTaken(): void;
   /** Once, after the last output. */
-  onExit(ending: { exitCode: number; signal: string | null }): void;
+  onExit(exit: Exit): void;
 }
 
 /**
  * A program on its own pseudo-terminal: leader of its session and of its terminal, so that job control, Ctrl-C and
- * hang-up work. When the leader ends, the kernel hangs the terminal up for whatever else is still on it.
+ * hang-up work. When the leader ends, the terminal is closed for whatever else is still on it.
  */
 export class Pty {
   readonly leader: ProcessRef;
@@ -39,6 +43,8 @@ export class Pty {
   readonly #child: Bun.Subprocess;
   readonly #holds = new Set<HoldReason>();
   #released: (() => void) | undefined;
+  #cancelLook: (() => void) | undefined;
+  #chunksRead = 0;
   #typed: Uint8Array[] = [];
   #outputEnded = false;
   #finished = false;
@@ -51,7 +57,7 @@ export class Pty {
       this.#child = this.#spawn();
     } catch (error) {
       void this.#device.close();
-      throw error;
+      throw cannotStart({ argv: options.wrapper(""), cwd: options.cwd }, error);
     }
     this.leader = { pid: this.#child.pid, startTime: lookAt(this.#child.pid)?.startTime ?? 0 };
     void this.#readAll();
@@ -92,7 +98,7 @@ export class Pty {
     }
   }
 
-  /** Ends the wait for a program whose end does not show. */
+  /** Ends the wait for a program that was killed and whose end does not show. */
   close(): void {
     this.#finish();
   }
@@ -114,6 +120,7 @@ export class Pty {
     for (;;) {
       const bytes = await this.#device.read();
       if (bytes === undefined || this.#finished) break;
+      this.#chunksRead++;
       this.#options.onOutput(bytes);
       if (this.#holds.size > 0) await this.#whenReleased();
     }
@@ -148,26 +155,35 @@ export class Pty {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
+  /**
+   * Everything that the program wrote is there when it has ended. The kernel says so by an end of the output only if
+   * the program had opened its terminal and nobody else still has it.
+   */
   #programEnd(): void {
     this.#released?.();
     if (this.#outputEnded) this.#finish();
-    else this.#options.timers.after(LAST_OUTPUT_MS, () => this.#finish());
+    else this.#lookForMore({ looksLeft: LAST_OUTPUT_MS / LOOK_EVERY_MS });
+  }
+
+  #lookForMore({ looksLeft, quietSince }: { looksLeft: number; quietSince?: number | undefined }): void {
+    const isQuiet = !this.#device.hasOutput;
+    if (looksLeft === 0 || (isQuiet && quietSince === this.#chunksRead)) {
+      this.#finish();
+      return;
+    }
+    const next = { looksLeft: looksLeft - 1, quietSince: isQuiet ? this.#chunksRead : undefined };
+    this.#cancelLook = this.#options.timers.after(LOOK_EVERY_MS, () => this.#lookForMore(next));
   }
 
   #finish(): void {
     if (this.#finished) return;
     this.#finished = true;
     this.#typed = [];
+    this.#cancelLook?.();
     this.#released?.();
-    void this.#device.close().then(() => this.#options.onExit(endingOf(this.#child)));
+    const exit = this.#programEnded ? exitOf(this.#child) : KILLED;
+    void this.#device.close().then(() => this.#options.onExit(exit));
   }
-}
-
-function endingOf({ exitCode, signalCode }: Bun.Subprocess): { exitCode: number; signal: string | null } {
-  if (signalCode === null) return { exitCode: exitCode ?? 0, signal: null };
-  // A real-time signal has a number and no name.
-  if (typeof signalCode === "number") return { exitCode: 128 + signalCode, signal: `SIG${signalCode}` };
-  return { exitCode: 128 + constants.signals[signalCode], signal: signalCode };
 }
 
 /** Who has the terminal's foreground, from the session leader's entry: field 8 of /proc/PID/stat. */

@@ -1,6 +1,8 @@
-import { accessSync, constants } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Shell } from "../engine/shell.ts";
+import { cannotStart } from "../engine/spawn.ts";
 
 /**
  * What a terminal runs when nothing else was asked for: the user's `$SHELL`, else bash, else sh, as a login shell, so
@@ -20,6 +22,28 @@ export function onTerminal(argv: readonly string[], found: Shell | undefined): (
   // Bash would run what BASH_ENV names, even here; as `sh` it does not.
   const shell = isExecutable("/bin/sh") ? ["/bin/sh"] : [mustHave(found).path, "--posix"];
   return (ttyPath) => [...shell, "-c", 'exec <>"$0" >&0 2>&0; exec "$@"', ttyPath, ...argv];
+}
+
+interface Plan {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+}
+
+/** Throws what starting it directly would: the shell between starts in any case, and tells only those who watch. */
+export function checkProgram(plan: Plan): void {
+  const code = whyNotStartable(plan);
+  if (code !== undefined) throw cannotStart(plan, Object.assign(new Error(code), { code }));
+}
+
+function whyNotStartable({ argv, cwd, env }: Plan): "ENOENT" | "EACCES" | undefined {
+  const program = argv[0] ?? "";
+  if (!program.includes("/")) {
+    return Bun.which(program, { PATH: env.PATH ?? "", cwd }) === null ? "ENOENT" : undefined;
+  }
+  const path = resolve(cwd, program);
+  if (!existsSync(path)) return "ENOENT";
+  return isExecutable(path) && statSync(path).isFile() ? undefined : "EACCES";
 }
 
 function mustHave(found: Shell | undefined): Shell {

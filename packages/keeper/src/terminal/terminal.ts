@@ -8,11 +8,14 @@ import {
 } from "@holdfast/protocol";
 import { ScreenModes } from "@holdfast/protocol/screen-modes";
 import type { ProcessRef } from "../engine/proc-table.ts";
+import type { Exit } from "../engine/spawn.ts";
+import { Grace } from "./grace.ts";
 import { Pty, type PtyOptions } from "./pty.ts";
 import { Ring } from "./ring.ts";
 import type { Timers } from "./timers.ts";
 import type { Seat, Turns } from "./turns.ts";
 import { Viewer, type ViewerSocket } from "./viewer.ts";
+import { Viewers } from "./viewers.ts";
 
 /** What a viewer that comes back, or comes late, can still be shown. */
 const REPLAY_BYTES = 1024 * 1024;
@@ -22,8 +25,6 @@ const NEAR_BYTES = REPLAY_BYTES / 8;
 // Input that the program does not read: past the first bound viewers are asked to wait, past the second one is cut.
 const INPUT_FULL_BYTES = 64 * 1024;
 const INPUT_LIMIT_BYTES = 4 * 1024 * 1024;
-// Two of these without an answer and a viewer is dropped: long enough for a bad line, short for a held program.
-const PULSE_MS = 5_000;
 
 export interface TerminalOptions {
   readonly terminalId: string;
@@ -47,24 +48,27 @@ export class Terminal {
   readonly #pty: Pty;
   readonly #ring = new Ring(REPLAY_BYTES);
   readonly #modes = new ScreenModes();
-  readonly #viewers = new Set<Viewer>();
+  readonly #viewers: Viewers;
+  readonly #grace: Grace;
   readonly #seat: Seat;
   readonly #startedAt: string;
   readonly #ended = Promise.withResolvers<TerminalExit>();
   #size: TerminalSize;
-  #graceSeconds: number | null;
   #exit: TerminalExit | undefined;
   #endCause: TerminalExit["cause"] = "program";
   #inputFull = false;
-  #cancelGrace: (() => void) | undefined;
-  #cancelPulse: (() => void) | undefined;
 
   /** Throws if the program cannot be started. */
   constructor(options: TerminalOptions) {
     this.#options = options;
     this.#size = options.size;
-    this.#graceSeconds = options.graceSeconds;
     this.#startedAt = new Date(options.timers.now()).toISOString();
+    this.#viewers = new Viewers({ timers: options.timers, onDead: (viewer) => this.detach(viewer) });
+    this.#grace = new Grace({
+      seconds: options.graceSeconds,
+      timers: options.timers,
+      onOver: () => options.onGraceOver(),
+    });
     this.#pty = new Pty({
       ...options,
       onOutput: (bytes) => this.#output(bytes),
@@ -75,7 +79,7 @@ export class Terminal {
       pause: () => this.#pty.hold("turn"),
       resume: () => this.#pty.release("turn"),
     });
-    this.#armGrace();
+    this.#countGrace();
   }
 
   get leader(): ProcessRef {
@@ -105,9 +109,9 @@ export class Terminal {
       cwd,
       state: this.#exit === undefined ? "running" : "exited",
       ...this.#size,
-      viewers: this.#viewers.size,
-      writers: this.#writers(),
-      graceSeconds: this.#graceSeconds,
+      viewers: this.#viewers.count,
+      writers: this.#viewers.writers,
+      graceSeconds: this.#grace.seconds,
       startedAt: this.#startedAt,
       firstOffset: this.#ring.start,
       nextOffset: this.#ring.end,
@@ -119,14 +123,12 @@ export class Terminal {
     if (this.#exit !== undefined) throw ended("resize", this.#options.terminalId);
     this.#size = size;
     this.#pty.resize(size);
-    for (const viewer of this.#viewers) viewer.say({ type: "resize", ...size });
+    this.#viewers.say({ type: "resize", ...size });
   }
 
   setGrace(graceSeconds: number | null): void {
-    this.#graceSeconds = graceSeconds;
-    this.#cancelGrace?.();
-    this.#cancelGrace = undefined;
-    this.#armGrace();
+    this.#grace.change(graceSeconds);
+    this.#countGrace();
   }
 
   /** Adds a viewer, who first gets the replay. It stays until `detach`. */
@@ -141,17 +143,15 @@ export class Terminal {
       readonly: query.readonly ?? false,
     });
     this.#viewers.add(viewer);
-    this.#armGrace();
-    this.#armPulse();
+    this.#countGrace();
     this.#greet(viewer, query.since ?? 0);
     return viewer;
   }
 
   detach(viewer: Viewer): void {
-    if (!this.#viewers.delete(viewer)) return;
+    if (!this.#viewers.remove(viewer)) return;
     this.#pace();
-    this.#armGrace();
-    if (this.#viewers.size === 0) this.#stopPulse();
+    this.#countGrace();
   }
 
   ack(viewer: Viewer, offset: number): void {
@@ -171,7 +171,7 @@ export class Terminal {
     this.#pty.write(bytes);
     if (this.#inputFull || this.#pty.pendingInputBytes < INPUT_FULL_BYTES) return;
     this.#inputFull = true;
-    this.#tellWriters("full");
+    this.#viewers.sayToWriters({ type: "input", state: "full" });
   }
 
   resizeBy(viewer: Viewer, size: TerminalSize): void {
@@ -210,15 +210,14 @@ export class Terminal {
 
   #output(bytes: Uint8Array): void {
     this.#ring.append(bytes, (lost) => this.#modes.learn(lost));
-    for (const viewer of this.#viewers) viewer.pump();
+    this.#viewers.pump();
     this.#pace();
     this.#seat.took(bytes.length);
   }
 
-  /** The slowest of those who may write sets the program's pace; one who merely looks on never slows the work. */
+  /** The slowest of those who may write sets the program's pace. */
   #pace(): void {
-    let lag = 0;
-    for (const viewer of this.#viewers) if (!viewer.readonly) lag = Math.max(lag, viewer.lag);
+    const { lag } = this.#viewers;
     if (lag > FAR_BEHIND_BYTES) this.#pty.hold("viewer");
     else if (lag < NEAR_BYTES) this.#pty.release("viewer");
   }
@@ -226,50 +225,24 @@ export class Terminal {
   #inputTaken(): void {
     if (!this.#inputFull) return;
     this.#inputFull = false;
-    this.#tellWriters("open");
+    this.#viewers.sayToWriters({ type: "input", state: "open" });
   }
 
-  #tellWriters(state: "full" | "open"): void {
-    for (const viewer of this.#viewers) if (!viewer.readonly) viewer.say({ type: "input", state });
-  }
-
-  #programEnded(ending: { exitCode: number; signal: string | null }): void {
+  #programEnded(ending: Exit): void {
     const at = new Date(this.#options.timers.now()).toISOString();
     const exit = { ...ending, cause: this.#endCause, at };
     this.#exit = exit;
     this.#seat.leave();
-    this.#cancelGrace?.();
-    for (const viewer of this.#viewers) viewer.finish(exit);
+    this.#grace.stop();
+    this.#viewers.finish(exit);
     this.#ended.resolve(exit);
     this.#options.onExit();
   }
 
-  #writers(): number {
-    return [...this.#viewers].filter((viewer) => !viewer.readonly).length;
-  }
-
   /** Runs from the moment the last writer left; who merely looks on neither stops nor restarts it. */
-  #armGrace(): void {
-    if (this.#graceSeconds === null || this.#exit !== undefined || this.#writers() > 0) {
-      this.#cancelGrace?.();
-      this.#cancelGrace = undefined;
-      return;
-    }
-    const { timers, onGraceOver } = this.#options;
-    this.#cancelGrace ??= timers.after(this.#graceSeconds * 1000, () => onGraceOver());
-  }
-
-  #armPulse(): void {
-    this.#cancelPulse ??= this.#options.timers.after(PULSE_MS, () => {
-      this.#cancelPulse = undefined;
-      for (const viewer of this.#viewers) if (viewer.pulse() === "dead") this.detach(viewer);
-      if (this.#viewers.size > 0) this.#armPulse();
-    });
-  }
-
-  #stopPulse(): void {
-    this.#cancelPulse?.();
-    this.#cancelPulse = undefined;
+  #countGrace(): void {
+    if (this.#exit === undefined && this.#viewers.writers === 0) this.#grace.count();
+    else this.#grace.stop();
   }
 }
 

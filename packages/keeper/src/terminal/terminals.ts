@@ -13,9 +13,9 @@ import {
 import { environmentOf } from "../engine/environment.ts";
 import { signalExactly } from "../engine/proc-table.ts";
 import { argvOf, type Shell } from "../engine/shell.ts";
+import { checkCwd } from "../engine/spawn.ts";
 import { killTree } from "../engine/tree.ts";
-import { loginShell, onTerminal } from "./shells.ts";
-import { checkStart } from "./start-check.ts";
+import { checkProgram, loginShell, onTerminal } from "./shells.ts";
 import { Terminal } from "./terminal.ts";
 import { realTimers, type Timers } from "./timers.ts";
 import { Turns } from "./turns.ts";
@@ -113,7 +113,8 @@ export class Terminals {
     const env = environmentOf(this.#host.boot, { id: ptyId, layers: [{ TERM }, request.env] });
     const { command, argv } = this.#program(request.command, env);
     const cwd = request.cwd ?? this.#host.boot.cwd;
-    checkStart({ argv, cwd, env });
+    checkCwd(cwd);
+    checkProgram({ argv, cwd, env });
     const terminal = new Terminal({
       terminalId,
       ptyId,
