@@ -2,7 +2,16 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Stream } from "../engine/log-writer.ts";
 import { isAlive, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
-import { command, declarationsOf, definitions, EXIT, MOVE_DESCRIPTORS, RESTORE, SAVE } from "./bash-lines.ts";
+import {
+  command,
+  commandFile,
+  declarationsOf,
+  definitions,
+  EXIT,
+  MOVE_DESCRIPTORS,
+  RESTORE,
+  SAVE,
+} from "./bash-lines.ts";
 import { InjectedValues } from "./injected-values.ts";
 import type { Report } from "./reports.ts";
 import type { Rebuilt, SavedState, SessionShell, ShellEnd, ShellOrder } from "./session-shell.ts";
@@ -97,7 +106,7 @@ export class BashShell implements SessionShell {
 
   async run(order: ShellOrder): Promise<ShellEnd> {
     const { reports } = this.#link;
-    this.#write("text", order.text);
+    this.#write("command", commandFile(order, this.#options));
     if (order.stdin !== undefined) this.#write("stdin", order.stdin);
     const n = this.#n + 1;
     this.#n = n;
@@ -108,7 +117,7 @@ export class BashShell implements SessionShell {
     const ended = reports
       .expect("E", n)
       .then((status = 0): ShellEnd => (unread ? { how: "unread" } : { how: "ended", status }));
-    this.#link.feed(...command(order, { dir: this.#options.dir, n, status: this.#status }));
+    this.#link.feed(...command({ n, status: this.#status }));
     const end = await firstOf([ended, this.#death.promise], { main: this.#main, link: this.#link });
     this.#link.drainOutput();
     for (const kind of ["X", "E"]) reports.forget(kind, n);
@@ -199,7 +208,7 @@ export class BashShell implements SessionShell {
       this.#write("state", state);
       this.#link.feed(...RESTORE);
     }
-    this.#link.feed(SAVE);
+    this.#link.feed(...SAVE);
     if (!(await this.settle())) throw new Error("the shell did not start");
   }
 

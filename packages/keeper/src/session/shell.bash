@@ -14,11 +14,19 @@
 # \builtin: neither an alias nor a function gets between. The parts are strings, evaluated at top level, because a
 # function would make declare local and hide DEBUG traps; so no single quote may occur in them.
 
-# Takes the text from its file. The flags come last: from there on our own lines feel them, too.
+# Takes the command from its file: its id, its stdin, where to go first if anywhere, its text. The flags come last: from
+# there on our own lines feel them, too.
 __hf_load='
-\builtin export HOLDFAST_COMMAND="$__hf_c"
 __hf_rc=
-if ! \builtin mapfile -d "" -t -n 1 __hf_t <"$__hf_d/text"; then \builtin printf "X %s\n" "$__hf_n" >&73; __hf_t=; fi
+if \builtin mapfile -d "" -t -n 4 __hf_x <"$__hf_d/command"
+then
+  \builtin export HOLDFAST_COMMAND="${__hf_x[0]}"
+  __hf_i=${__hf_x[1]} __hf_t=${__hf_x[3]}
+  if [[ ${__hf_x[2]} ]]; then \builtin cd -- "${__hf_x[2]}"; fi
+else
+  \builtin printf "X %s\n" "$__hf_n" >&73
+  __hf_i=/dev/null __hf_t=
+fi
 if [[ $__hf_al ]]; then \builtin shopt -s expand_aliases; fi
 if [[ $__hf_f ]]; then \builtin set "-$__hf_f"; fi'
 
@@ -31,7 +39,7 @@ if [[ $__hf_rc ]]; then __hf_f=$__hf_v; fi
 \builtin set +aeuvx
 __hf_f=${__hf_f//[!aefuvxm]/}
 if [[ :$__hf_al: != *:expand_aliases:* ]]; then __hf_al=; fi
-\builtin unset -v __hf_t
+\builtin unset -v __hf_t __hf_x
 \builtin printf "E %s %s\n" "$__hf_n" "${__hf_rc:-$__hf_q}" >&73
 \builtin eval "$__hf_save"'
 
