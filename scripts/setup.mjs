@@ -14,6 +14,9 @@ const packages = { bwrap: "bubblewrap", pasta: "passt", ip: "iproute2" };
 // What only the tests look at the world with.
 const testPackages = {
   busybox: "busybox-static",
+  python3: "python3-minimal",
+  ps: "procps",
+  git: "git",
   vim: "vim-tiny",
   less: "less",
   tmux: "tmux",
