@@ -143,6 +143,28 @@ describe("output", () => {
     await session.session.close();
   });
 
+  test("errors count the text's own lines; tracing and DEBUG traps see the text, and nothing of ours", async () => {
+    const session = await all.create();
+    for (const before of ["true", "false", "'", "exit 1", "set -x; set -v"]) await session.run(before);
+    await session.run("set +xv; trap 'echo D' DEBUG");
+    const result = await session.run("echo a\nnosuch");
+    expect([result.stdout, result.stderr]).toEqual([
+      "D\na\nD\n",
+      "bash: line 2: nosuch: command not found\n",
+    ]);
+    await session.run("trap - DEBUG; set -x");
+    expect(await session.run("echo b")).toMatchObject({ stdout: "b\n", stderr: "++ echo b\n" });
+    await session.run("set +x; set -v");
+    expect(await session.run("echo c")).toMatchObject({ stdout: "c\n", stderr: "echo c\n" });
+    await session.session.close();
+  });
+
+  test("nothing that a command starts sees a descriptor of ours", async () => {
+    const session = await all.create();
+    expect((await session.run("ls /proc/self/fd")).stdout).toBe("0\n1\n2\n3\n");
+    await session.session.close();
+  });
+
   test("100 MB, every byte counted", async () => {
     const session = await all.create();
     const command = "head -c 100000000 /dev/zero | tr '\\0' x; head -c 1000000 /dev/zero >&2; echo end";
