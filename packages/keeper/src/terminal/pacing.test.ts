@@ -1,6 +1,11 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
+import type { Terminal } from "@holdfast/protocol";
+import { lookAt } from "../engine/proc-table.ts";
+import { startTestKeeper } from "../test-keeper.ts";
 import { FakeTimers, fakeSeconds } from "./fake-timers.ts";
-import { Bench, HEADERS } from "./test-bench.ts";
+import { Bench, HEADERS, TEST_MS } from "./test-bench.ts";
+
+setDefaultTimeout(TEST_MS);
 
 const KIB = 1024;
 
@@ -19,7 +24,7 @@ test("a viewer with a window never has more than that on its way, and loses noth
   expect(viewer.frames.map(({ type }) => type)).toEqual(["ready"]);
   const expected = `\r\n${"0123456789abcdef\r\n".repeat(200_000)}`;
   expect(viewer.text === expected.slice(0, viewer.offset)).toBe(true);
-}, 20_000);
+});
 
 test("a viewer that takes nothing makes the program wait, then is dropped, and the program goes on", async () => {
   const timers = new FakeTimers();
@@ -28,14 +33,14 @@ test("a viewer that takes nothing makes the program wait, then is dropped, and t
   const stuck = await bench.connect("t", `window=${64 * KIB}`);
   const heldAt = await settled(bench, "t");
   expect(heldAt).toBeLessThan(1024 * KIB);
-  expect(stuck.offset).toBe(64 * KIB);
+  await stuck.until(({ offset }) => offset === 64 * KIB);
   timers.advance(15_000);
-  await stuck.until(({ closed }) => closed !== undefined);
+  await stuck.ended();
   expect(stuck.closed).toEqual({ code: 4002, reason: "no answer" });
   const after = await bench.connect("t", "readonly=true");
   await after.until(({ offset }) => offset > heldAt + 1024 * KIB);
   expect(await bench.look("t")).toMatchObject({ state: "running", viewers: 1, writers: 0 });
-}, 20_000);
+});
 
 test("a viewer whose socket is never read costs a bounded buffer, and is dropped", async () => {
   const timers = new FakeTimers();
@@ -51,7 +56,7 @@ test("a viewer whose socket is never read costs a bounded buffer, and is dropped
   const after = await bench.connect("t", "readonly=true");
   await after.until(({ offset }) => offset > heldAt + 1024 * KIB);
   deaf.end();
-}, 20_000);
+});
 
 test("a read-only viewer that takes nothing slows nobody: it is overtaken, and told", async () => {
   await using bench = new Bench();
@@ -67,18 +72,22 @@ test("a read-only viewer that takes nothing slows nobody: it is overtaken, and t
   await slow.until((viewer) => viewer.frame("truncated") !== undefined);
   const { firstOffset } = await bench.look("t");
   expect(slow.frame("truncated")).toMatchObject({ from: 4 * KIB, to: firstOffset });
-}, 20_000);
+});
 
-test("fifty floods leave the keeper responsive, and each goes on", async () => {
-  await using bench = new Bench();
-  for (let i = 0; i < 50; i++) await bench.create({ id: `f${i}`, command: ["yes"] });
-  const before = offsets(bench);
-  // The best of a few rounds: what else the machine is doing shows in the times, too.
-  const rounds: number[] = [];
-  while (rounds.length < 4 && Math.min(...rounds) >= 50) rounds.push(await ninetiethPercentileMs(bench));
-  expect(Math.min(...rounds)).toBeLessThan(50);
-  expect(offsets(bench).every((offset, i) => offset > (before[i] ?? 0))).toBe(true);
-}, 30_000);
+test("while fifty terminals flood, commands are run and calls answered, and each flood goes on", async () => {
+  await using keeper = await startTestKeeper();
+  const offsets = async () =>
+    (await keeper.call("/v1/terminals")).body.terminals.map(({ nextOffset }: Terminal) => nextOffset);
+  for (let i = 0; i < 50; i++) await keeper.call("/v1/terminals", { command: ["yes"] });
+  const before: number[] = await within(ANSWER_MS, offsets());
+  for (let i = 0; i < 20; i++) {
+    const answer = await within(ANSWER_MS, keeper.call("/v1/exec", { command: `echo ${i}; exit ${i}` }));
+    expect(answer.body).toMatchObject({ stdout: `${i}\n`, exitCode: i });
+  }
+  const floodsOn = async () =>
+    (await offsets()).every((offset: number, i: number) => offset > (before[i] ?? 0));
+  while (!(await within(ANSWER_MS, floodsOn()))) await Bun.sleep(20);
+});
 
 test("typed input that the program does not read is bounded, and the typist is told to wait", async () => {
   await using bench = new Bench();
@@ -89,9 +98,9 @@ test("typed input that the program does not read is bounded, and the typist is t
   await viewer.until(({ frames }) => frames.length > 1);
   expect(viewer.frame("input")).toEqual({ type: "input", state: "full" });
   for (let i = 0; i < 8; i++) viewer.type("x".repeat(512 * KIB));
-  await viewer.until(({ closed }) => closed !== undefined);
+  await viewer.ended();
   expect(viewer.frame("error")?.error.code).toBe("limit_reached");
-}, 20_000);
+});
 
 test("a large paste arrives whole, with the typist waiting in between", async () => {
   await using bench = new Bench();
@@ -108,7 +117,7 @@ test("a large paste arrives whole, with the typist waiting in between", async ()
   }
   const expected = new Bun.CryptoHasher("sha256").update(text).digest("hex");
   await viewer.sees(new RegExp(expected));
-}, 20_000);
+});
 
 test("Ctrl-S stops the output and Ctrl-Q goes on, whatever the pacing does", async () => {
   await using bench = new Bench();
@@ -121,9 +130,9 @@ test("Ctrl-S stops the output and Ctrl-Q goes on, whatever the pacing does", asy
   viewer.type("\x11");
   await viewer.until(({ offset }) => offset > stoppedAt + 1024 * KIB);
   viewer.type("\x03");
-  await viewer.until(({ closed }) => closed !== undefined);
+  await viewer.ended();
   expect(viewer.frame("exit")?.exit).toMatchObject({ signal: "SIGINT" });
-}, 20_000);
+});
 
 test("a detached terminal lives for its grace, counted from the last who could write", async () => {
   const timers = new FakeTimers();
@@ -140,33 +149,30 @@ test("a detached terminal lives for its grace, counted from the last who could w
   expect(terminal.facts().state).toBe("running");
   timers.advance(1_000);
   expect(await terminal.ended).toMatchObject({ cause: "grace_over", signal: "SIGHUP" });
-}, 20_000);
+});
 
-/** The output's end when it has come to rest: several looks in a row that see the same. */
+/** The output's end when it has come to rest: several looks in a row that see the same, and a program that waits. */
 async function settled(bench: Bench, id: string): Promise<number> {
+  const terminal = bench.terminals.get(id);
   let last = -1;
   for (let same = 0; same < 10; await Bun.sleep(20)) {
-    const { nextOffset } = bench.terminals.get(id).facts();
-    same = nextOffset > 0 && nextOffset === last ? same + 1 : 0;
+    const { nextOffset } = terminal.facts();
+    const waits = lookAt(terminal.leader.pid)?.state === "S";
+    same = waits && nextOffset > 0 && nextOffset === last ? same + 1 : 0;
     last = nextOffset;
   }
   return last;
 }
 
-/** Of the time that a call takes. */
-async function ninetiethPercentileMs(bench: Bench): Promise<number> {
-  const times: number[] = [];
-  for (let i = 0; i < 40; i++) {
-    await Bun.sleep(20);
-    const start = performance.now();
-    await bench.look("f7");
-    times.push(performance.now() - start);
-  }
-  return times.sort((a, b) => a - b)[36] ?? Number.POSITIVE_INFINITY;
-}
+// No measure of speed, that is the bench's: a keeper that the floods keep busy does not answer at all.
+const ANSWER_MS = 5_000;
 
-function offsets(bench: Bench): number[] {
-  return bench.terminals.list().map(({ nextOffset }) => nextOffset);
+async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
+  let timer: Timer | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${ms} ms`)), ms);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
 }
 
 /** Connects, and never reads a byte again. */

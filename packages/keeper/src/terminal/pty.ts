@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { TerminalSize } from "@holdfast/protocol";
-import { registerOwnChild } from "../engine/children.ts";
+import { startLeader } from "../engine/children.ts";
+import { MARKER } from "../engine/environment.ts";
 import { lookAt, type ProcessRef } from "../engine/proc-table.ts";
 import { cannotStart, type Exit, exitOf } from "../engine/spawn.ts";
 import { PtyDevice } from "./pty-device.ts";
@@ -105,15 +106,15 @@ export class Pty {
 
   #spawn(): Bun.Subprocess {
     const { wrapper, cwd, env } = this.#options;
-    const child = Bun.spawn([...wrapper(this.#device.ttyPath)], {
-      cwd,
-      env,
-      detached: true,
-      stdio: ["ignore", "ignore", "ignore"],
-      onExit: () => this.#programEnd(),
-    });
-    registerOwnChild(child);
-    return child;
+    return startLeader(env[MARKER] ?? "", () =>
+      Bun.spawn([...wrapper(this.#device.ttyPath)], {
+        cwd,
+        env,
+        detached: true,
+        stdio: ["ignore", "ignore", "ignore"],
+        onExit: () => this.#programEnd(),
+      }),
+    );
   }
 
   async #readAll(): Promise<void> {

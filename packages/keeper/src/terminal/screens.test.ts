@@ -1,8 +1,12 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import xterm from "@xterm/headless";
-import { Bench, type TestViewer } from "./test-bench.ts";
+import { testWith } from "../test-with.ts";
+import { Bench, TEST_MS } from "./test-bench.ts";
+import type { TestViewer } from "./test-viewer.ts";
+
+setDefaultTimeout(TEST_MS);
 
 const SIZE = { cols: 90, rows: 25 };
 
@@ -29,25 +33,20 @@ async function screenOf(viewer: TestViewer): Promise<Screen> {
   return screen;
 }
 
-async function showing(viewer: TestViewer, text: string | RegExp): Promise<Screen> {
-  const has = (screen: Screen) => screen.lines.join("\n").match(text) !== null;
-  let screen = await screenOf(viewer);
-  for (const deadline = Date.now() + 8_000; !has(screen) && Date.now() < deadline; ) {
-    const { offset } = viewer;
-    await Promise.race([viewer.until((v) => v.offset > offset), Bun.sleep(200)]);
-    screen = await screenOf(viewer);
+/** Waits until both see the same, and what they see is this. Programs draw in several pieces. */
+async function bothShow(viewers: [TestViewer, TestViewer], text: RegExp): Promise<Screen> {
+  const got = ([one, two]: [TestViewer, TestViewer]) => one.offset + two.offset;
+  for (;;) {
+    const before = got(viewers);
+    const [one, two] = [await screenOf(viewers[0]), await screenOf(viewers[1])];
+    if (Bun.deepEquals(one, two) && text.test(one.lines.join("\n"))) return one;
+    const difference = `${one.lines.join("\n")}\n--- is not, or lacks ${text}:\n${two.lines.join("\n")}`;
+    await Promise.any(viewers.map((viewer) => viewer.until(() => got(viewers) > before, difference)));
   }
-  expect(screen.lines.join("\n")).toMatch(text);
-  return screen;
 }
 
-/** The screen of one who attaches anew, once it has as much as the first has. */
-async function screenOfNewcomer(bench: Bench, first: TestViewer): Promise<Screen> {
-  const { nextOffset } = await bench.look("t");
-  await first.until(({ offset }) => offset >= nextOffset);
-  const newcomer = await bench.connect("t", "readonly=true");
-  await newcomer.until(({ offset }) => offset >= nextOffset);
-  return screenOf(newcomer);
+async function shows(viewer: TestViewer, text: RegExp): Promise<void> {
+  await bothShow([viewer, viewer], text);
 }
 
 function textFile(bench: Bench): string {
@@ -56,48 +55,66 @@ function textFile(bench: Bench): string {
   return path;
 }
 
-const programs: { name: string; argv: (file: string) => string[]; keys: string; shows: RegExp }[] = [
-  { name: "vim", argv: (file) => ["vim", "-u", "NONE", "-N", file], keys: "100Gzt3wiXYZ \x1b", shows: /XYZ/ },
-  { name: "less", argv: (file) => ["less", file], keys: "200g", shows: /line 222 of the text/ },
-  { name: "top", argv: () => ["top", "-d", "100"], keys: "", shows: /load average[\s\S]+PID/ },
-];
-
-for (const { name, argv, keys, shows } of programs) {
-  const missing = Bun.which(name) === null;
-  if (missing && process.env.CI) throw new Error(`CI needs the Debian package that has ${name}`);
-
-  test.skipIf(missing)(
-    `${name}: the screen after a reconnect is the screen before (needs ${name})`,
-    async () => {
-      await using bench = new Bench();
-      const file = textFile(bench);
-      await bench.create({ id: "t", command: argv(file), ...SIZE });
-      const viewer = await bench.connect("t");
-      await showing(viewer, name === "top" ? shows : /line 1 of the text/);
-      viewer.type(keys);
-      const before = await showing(viewer, shows);
-      expect(before.buffer).toBe(name === "top" ? "normal" : "alternate");
-      expect(await screenOfNewcomer(bench, viewer)).toEqual(await screenOf(viewer));
-    },
-    20_000,
-  );
+const vim = { program: "vim", from: "vim-tiny" };
+interface Case {
+  readonly needs: { program: string; from: string };
+  readonly argv: (file: string) => string[];
+  readonly begins: RegExp;
+  readonly keys: string;
+  readonly ends: RegExp;
+  readonly buffer: Screen["buffer"];
 }
 
-test.skipIf(Bun.which("vim") === null)(
-  "vim: made whole after the replay buffer lost its beginning (needs vim)",
-  async () => {
-    await using bench = new Bench();
-    await bench.create({ id: "t", command: ["vim", "-u", "NONE", "-N", textFile(bench)], ...SIZE });
-    const viewer = await bench.connect("t");
-    await showing(viewer, /line 1 of the text/);
-    for (let i = 0; (await bench.look("t")).firstOffset === 0; i++) viewer.type(i % 2 ? "gg\x0c" : "G\x0c");
-    viewer.type("250GztiHERE\x1b");
-    const before = await showing(viewer, /HERE/);
-    const late = await bench.connect("t");
-    await late.until((viewer) => viewer.frame("truncated") !== undefined);
-    expect(late.frame("truncated")?.restore).toContain("\x1b[?1049h");
-    const after = await showing(late, /HERE[\s\S]+line 27[0-4]/);
-    expect(after).toEqual(before);
+const cases: Case[] = [
+  {
+    needs: vim,
+    argv: (file) => ["vim", "-u", "NONE", "-N", file],
+    begins: /line 1 of the text/,
+    keys: "100Gzt3wiXYZ \x1b",
+    ends: /XYZ/,
+    buffer: "alternate",
   },
-  30_000,
-);
+  {
+    needs: { program: "less", from: "less" },
+    argv: (file) => ["less", file],
+    begins: /line 1 of the text/,
+    keys: "200g",
+    ends: /line 222 of the text/,
+    buffer: "alternate",
+  },
+  {
+    needs: { program: "top", from: "procps" },
+    argv: () => ["top", "-d", "100"],
+    begins: /load average[\s\S]+PID/,
+    keys: "",
+    ends: /load average[\s\S]+PID/,
+    buffer: "normal",
+  },
+];
+
+for (const { needs, argv, begins, keys, ends, buffer } of cases) {
+  testWith(needs)(`${needs.program}: the screen after a reconnect is the screen before`, async () => {
+    await using bench = new Bench();
+    await bench.create({ id: "t", command: argv(textFile(bench)), ...SIZE });
+    const viewer = await bench.connect("t");
+    await shows(viewer, begins);
+    viewer.type(keys);
+    await shows(viewer, ends);
+    const newcomer = await bench.connect("t", "readonly=true");
+    expect((await bothShow([viewer, newcomer], ends)).buffer).toBe(buffer);
+  });
+}
+
+testWith(vim)("vim: made whole after the replay buffer lost its beginning", async () => {
+  await using bench = new Bench();
+  await bench.create({ id: "t", command: ["vim", "-u", "NONE", "-N", textFile(bench)], ...SIZE });
+  const viewer = await bench.connect("t");
+  await shows(viewer, /line 1 of the text/);
+  for (let i = 0; (await bench.look("t")).firstOffset === 0; i++) viewer.type(i % 2 ? "gg\x0c" : "G\x0c");
+  viewer.type("250GztiHERE\x1b");
+  await shows(viewer, /HERE/);
+  const late = await bench.connect("t");
+  await late.until((v) => v.frame("truncated") !== undefined);
+  expect(late.frame("truncated")?.restore).toContain("\x1b[?1049h");
+  await bothShow([viewer, late], /HERE[\s\S]+line 27[0-4]/);
+});

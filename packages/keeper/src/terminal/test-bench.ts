@@ -8,17 +8,19 @@ import {
   type TerminalCreated,
   type Terminal as TerminalFacts,
   type TerminalRequest,
-  type ToViewer,
 } from "@holdfast/protocol";
 import { Admission } from "../admission.ts";
-import { hasEnvironmentEntry, listProcesses } from "../engine/proc-table.ts";
+import { describe, hasEnvironmentEntry, listProcesses, type ProcessEntry } from "../engine/proc-table.ts";
 import { findShell } from "../engine/shell.ts";
 import { guarded, type SocketHandler } from "../http/guard.ts";
 import { terminalRoutes } from "./routes.ts";
 import { Terminals } from "./terminals.ts";
+import { TestViewer } from "./test-viewer.ts";
 import { realTimers, type Timers } from "./timers.ts";
 
 const SECRET = "s".repeat(32);
+/** For a test that takes a second on a machine that does nothing else. */
+export const TEST_MS = 30_000;
 export const HEADERS = { Authorization: `Bearer ${SECRET}`, [FENCE_HEADER]: "1" };
 
 /** Terminals behind a real server, for tests; closing it fails if anything is left behind. */
@@ -84,116 +86,29 @@ export class Bench {
     return `${this.url.replace("http", "ws")}/v1/terminals/${id}/connect?${query}`;
   }
 
-  async connect(id: string, query = ""): Promise<TestViewer> {
-    const viewer = new TestViewer(this.socketUrl(id, query));
-    await viewer.until(({ frames, closed }) => frames.length > 0 || closed !== undefined);
-    return viewer;
+  connect(id: string, query = ""): Promise<TestViewer> {
+    return TestViewer.connect(this.socketUrl(id, query), HEADERS);
   }
 
   /** Processes that came from this bench and live. */
-  processes(): number[] {
+  processes(): ProcessEntry[] {
     const entry = `HOLDFAST_SANDBOX_ID=${this.#sandboxId}`;
-    return listProcesses()
-      .map(({ pid }) => pid)
-      .filter((pid) => hasEnvironmentEntry(pid, entry));
+    return listProcesses().filter(({ pid }) => hasEnvironmentEntry(pid, entry));
+  }
+
+  commandLines(): string[] {
+    return this.processes().map(describe);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.terminals.close();
     await this.#server.stop(true);
     rmSync(this.home, { recursive: true });
-    const left = () => ({ processes: this.processes(), ttys: ttysOpen() - this.#fdsBefore });
+    const left = () => ({ processes: this.commandLines(), ttys: ttysOpen() - this.#fdsBefore });
     // The runtime closes its copy of a descriptor a moment after it was told to.
     for (let i = 0; i < 100 && left().ttys > 0; i++) await Bun.sleep(10);
     const { processes, ttys } = left();
     if (processes.length > 0 || ttys > 0) throw new Error(`left behind: ${JSON.stringify(left())}`);
-  }
-}
-
-/** A viewer that remembers everything, and never waits by the clock. */
-export class TestViewer {
-  readonly socket: WebSocket;
-  readonly frames: ToViewer[] = [];
-  closed: { code: number; reason: string } | undefined;
-  bytes = new Uint8Array(0);
-  #offset = 0;
-  readonly #waiting = new Set<() => void>();
-
-  constructor(url: string) {
-    // Only the runtime's own WebSocket takes headers; the type is the web's.
-    this.socket = new WebSocket(url, { headers: HEADERS } as unknown as string[]);
-    this.socket.binaryType = "arraybuffer";
-    this.socket.onmessage = ({ data }) => this.#took(data);
-    this.socket.onclose = ({ code, reason }) => {
-      this.closed = { code, reason };
-      this.#wake();
-    };
-  }
-
-  get text(): string {
-    return new TextDecoder().decode(this.bytes);
-  }
-
-  /** Offset after the last byte it got. */
-  get offset(): number {
-    return this.#offset;
-  }
-
-  frame<T extends ToViewer["type"]>(type: T): Extract<ToViewer, { type: T }> | undefined {
-    const is = (frame: ToViewer): frame is Extract<ToViewer, { type: T }> => frame.type === type;
-    return this.frames.filter(is).at(-1);
-  }
-
-  type(text: string): void {
-    this.socket.send(new TextEncoder().encode(text));
-  }
-
-  resize(cols: number, rows: number): void {
-    this.socket.send(JSON.stringify({ type: "resize", cols, rows }));
-  }
-
-  async sees(pattern: RegExp): Promise<void> {
-    await this.until(({ text }) => pattern.test(text), pattern);
-  }
-
-  async until(condition: (viewer: this) => boolean, what: unknown = condition): Promise<void> {
-    const deadline = AbortSignal.timeout(10_000);
-    while (!condition(this)) {
-      if (deadline.aborted) throw new Error(`never came: ${what}\n${this.text.slice(-500)}`);
-      await new Promise<void>((resolve) => {
-        this.#waiting.add(resolve);
-        deadline.addEventListener("abort", () => resolve(), { once: true });
-      });
-    }
-  }
-
-  async close(): Promise<void> {
-    this.socket.close();
-    await this.until(({ closed }) => closed !== undefined);
-  }
-
-  #took(data: string | ArrayBuffer): void {
-    if (typeof data === "string") this.#tookFrame(JSON.parse(data));
-    else {
-      const more = new Uint8Array(data);
-      const whole = new Uint8Array(this.bytes.length + more.length);
-      whole.set(this.bytes);
-      whole.set(more, this.bytes.length);
-      this.bytes = whole;
-      this.#offset += more.length;
-    }
-    this.#wake();
-  }
-
-  #tookFrame(frame: ToViewer): void {
-    this.frames.push(frame);
-    if (frame.type === "ready") this.#offset = frame.offset;
-    if (frame.type === "truncated") this.#offset = frame.to;
-  }
-
-  #wake(): void {
-    for (const resolve of this.#waiting) resolve();
-    this.#waiting.clear();
   }
 }
 
