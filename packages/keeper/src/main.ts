@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { KeeperBoot } from "@holdfast/protocol";
 import { becomeUndumpable } from "./engine/libc.ts";
+import { prepareTags } from "./engine/oom-score.ts";
 import { startKeeper } from "./keeper.ts";
 
 /**
@@ -17,6 +18,7 @@ async function main(argv: readonly string[]): Promise<void> {
   // Our death is the death of everything in the sandbox: a fault in one request must not be the end of all others.
   process.on("uncaughtException", report);
   process.on("unhandledRejection", report);
+  if (process.pid === 1) prepareTags();
   becomeUndumpable();
   const boot = readBoot(argv);
   process.chdir("/");

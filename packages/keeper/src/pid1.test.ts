@@ -1,34 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe as describeProcess, listProcesses } from "./engine/proc-table.ts";
-import { startTestKeeper, type TestKeeper } from "./test-keeper.ts";
+import type { TestKeeper } from "./test-keeper.ts";
+import { startPid1 } from "./test-pid1.ts";
 
 /** The compiled keeper as PID 1 of its own namespaces, in root file systems with and without anything in them. */
 
-let bundle: string;
-beforeAll(() => {
-  const script = join(import.meta.dir, "../../../scripts/build-keeper.ts");
-  const { stdout, exitCode, stderr } = Bun.spawnSync([process.execPath, script]);
-  if (exitCode !== 0) throw new Error(stderr.toString());
-  bundle = stdout.toString().trim();
-}, 60_000);
-
-const host = [
-  "--ro-bind",
-  "/usr",
-  "/usr",
-  "--symlink",
-  "usr/bin",
-  "/bin",
-  "--symlink",
-  "usr/lib",
-  "/lib",
-  "--symlink",
-  "usr/lib64",
-  "/lib64",
-];
 const busyboxPath = Bun.which("busybox");
 const busybox = ["sh", "echo", "cat", "sleep"].flatMap((name) => [
   "--ro-bind",
@@ -36,47 +12,12 @@ const busybox = ["sh", "echo", "cat", "sleep"].flatMap((name) => [
   `/bin/${name}`,
 ]);
 
-/** Inside, the socket and the state directory are where a provider puts them. */
-function startPid1(root: readonly string[], state: readonly string[] = []): Promise<TestKeeper> {
-  const dir = mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
-  mkdirSync(join(dir, "run"));
-  const inside = "/.holdfast";
-  const argv = [
-    ...[
-      "bwrap",
-      "--unshare-all",
-      "--as-pid-1",
-      "--new-session",
-      "--cap-drop",
-      "ALL",
-      "--uid",
-      "1000",
-      "--gid",
-      "1000",
-    ],
-    ...["--clearenv", ...root, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"],
-    ...["--ro-bind", bundle, `${inside}/bin`, "--bind", join(dir, "run"), `${inside}/run`],
-    ...(state.length > 0 ? state : ["--dir", `${inside}/state`]),
-    ...[
-      `${inside}/bin/ld.so`,
-      "--library-path",
-      `${inside}/bin/lib`,
-      `${inside}/bin/keeper`,
-      "--boot-fd",
-      "3",
-      "hf-test",
-    ],
-  ];
-  const boot = { socketPath: `${inside}/run/k.sock`, stateDir: `${inside}/state`, cwd: "/tmp" };
-  return startTestKeeper({ dir, argv, boot, socketPath: join(dir, "run/k.sock") });
-}
-
 const exec = async (keeper: TestKeeper, request: Record<string, unknown>) =>
   (await keeper.call("/v1/exec", request)).body;
 
 describe("starts and runs commands in", () => {
   test("the host's own files", async () => {
-    await using keeper = await startPid1(host);
+    await using keeper = await startPid1();
     expect(await exec(keeper, { command: "echo $$; cat /proc/1/comm" })).toMatchObject({
       shell: "bash",
       exitCode: 0,
@@ -84,12 +25,12 @@ describe("starts and runs commands in", () => {
   });
 
   test.skipIf(busyboxPath === null)("a root with nothing but busybox (package busybox-static)", async () => {
-    await using keeper = await startPid1(busybox);
+    await using keeper = await startPid1({ root: busybox });
     expect(await exec(keeper, { command: "echo hi" })).toMatchObject({ shell: "sh", stdout: "hi\n" });
   });
 
   test("an empty root", async () => {
-    await using keeper = await startPid1([]);
+    await using keeper = await startPid1({ root: [] });
     expect(await exec(keeper, { command: "echo hi" })).toMatchObject({
       error: { code: "unsupported", started: "no" },
     });
@@ -102,7 +43,7 @@ describe("starts and runs commands in", () => {
 describe("as PID 1", () => {
   let keeper: TestKeeper;
   beforeAll(async () => {
-    keeper = await startPid1(host);
+    keeper = await startPid1();
   });
   afterAll(async () => {
     await keeper[Symbol.asyncDispose]();
@@ -133,24 +74,13 @@ describe("as PID 1", () => {
     expect(
       await exec(keeper, { command: "sleep 0.1; cat /proc/self/oom_score_adj /proc/1/oom_score_adj" }),
     ).toMatchObject({
-      stdout: "500\n0\n",
+      stdout: expect.stringMatching(/^5\d\d\n0\n$/),
     });
-  });
-
-  test("what cannot be attributed to a killed command is listed, not hidden", async () => {
-    // A new session, an orphan, and no marker: nothing is left that says where it came from.
-    const command = "(env -i setsid sleep 777 &); sleep 0.2; sleep 100";
-    const answer = await exec(keeper, { command, timeoutMs: 500 });
-    expect(answer.kill).toMatchObject({
-      survivors: [],
-      unattributed: [{ pid: expect.any(Number), command: "sleep 777" }],
-    });
-    await exec(keeper, { command: ["kill", String(answer.kill.unattributed[0].pid)] });
   });
 });
 
 test("SIGTERM ends everything in the sandbox, then the keeper, and nothing is left", async () => {
-  await using keeper = await startPid1(host);
+  await using keeper = await startPid1();
   await keeper.call("/v1/processes", { command: "(env -i setsid sleep 778 &); trap '' TERM; sleep 779" });
   await exec(keeper, { command: "sleep 778 & sleep 0.1" });
   const sleepers = () => listProcesses().filter((entry) => /^sleep 77[89]$/.test(describeProcess(entry)));
@@ -163,7 +93,7 @@ test("SIGTERM ends everything in the sandbox, then the keeper, and nothing is le
 
 test("a full disk: output is not lost silently, there is room to look around, then commands are refused with the reason", async () => {
   const state = ["--size", "2000000", "--tmpfs", "/.holdfast/state"];
-  await using keeper = await startPid1(host, state);
+  await using keeper = await startPid1({ state });
   const request = {
     command: "head -c 5000000 /dev/zero",
     maxOutputBytes: 10,

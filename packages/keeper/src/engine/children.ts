@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs";
+import { raiseScore, startTagged } from "./oom-score.ts";
+import { TagPool } from "./tree-tags.ts";
 
 /**
  * The keeper's own children. The runtime waits for these itself; whatever else becomes a child of PID 1 is an orphan
@@ -6,26 +7,42 @@ import { writeFileSync } from "node:fs";
  * event loop: a status that the reaper took is lost to the runtime.
  */
 const own = new Set<number>();
+/** Which run an orphan is of. */
+export const tags = new TagPool();
 
-// Far above the keeper's own 0: when memory runs out, the kernel takes the work and not its keeper. What a program
-// starts inherits it.
-const CHILD_OOM_SCORE = "500";
+interface OwnChild {
+  readonly pid: number;
+  readonly exited: Promise<number>;
+}
 
-export function registerOwnChild(child: { readonly pid: number; readonly exited: Promise<number> }): void {
-  own.add(child.pid);
-  preferForOom(child.pid);
-  const forget = () => own.delete(child.pid);
-  child.exited.then(forget, forget);
+/** Starts the program that leads a run, so that whatever comes of it can be known as the run's. */
+export function startLeader<T extends OwnChild>(marker: string | undefined, start: () => T): T {
+  const tag = process.pid === 1 && marker !== undefined ? tags.take(marker) : undefined;
+  try {
+    const child = startTagged(tag, start);
+    remember(child, () => tags.ended(tag));
+    return child;
+  } catch (error) {
+    tags.ended(tag);
+    throw error;
+  }
+}
+
+/** For a program that leads no run. */
+export function registerOwnChild(child: OwnChild): void {
+  raiseScore(child.pid);
+  remember(child, () => {});
 }
 
 export function isOwnChild(pid: number): boolean {
   return own.has(pid);
 }
 
-function preferForOom(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, CHILD_OOM_SCORE);
-  } catch {
-    // Already dead, or a host that forbids it: the kernel then chooses by size alone.
-  }
+function remember(child: OwnChild, onEnd: () => void): void {
+  own.add(child.pid);
+  const forget = () => {
+    own.delete(child.pid);
+    onEnd();
+  };
+  child.exited.then(forget, forget);
 }

@@ -2,8 +2,9 @@ import { accessSync, closeSync, constants, statSync } from "node:fs";
 import { constants as os } from "node:os";
 import { resolve } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
-import { registerOwnChild } from "./children.ts";
+import { startLeader } from "./children.ts";
 import { codeOf } from "./disk-errors.ts";
+import { MARKER } from "./environment.ts";
 import { makeNonBlocking, makePipe, type Pipe } from "./libc.ts";
 import { lookAt, type ProcessRef } from "./proc-table.ts";
 
@@ -36,16 +37,17 @@ export function spawn(request: SpawnRequest): Child {
   try {
     const [out, err] = [addPipe(pipes), addPipe(pipes)];
     const input = request.stdin === "open" ? addPipe(pipes) : undefined;
-    const child = Bun.spawn({
-      cmd: [...request.argv],
-      cwd: request.cwd,
-      env: request.env,
-      stdin: input?.readFd ?? "ignore",
-      stdout: out.writeFd,
-      stderr: err.writeFd,
-      detached: true,
-    });
-    registerOwnChild(child);
+    const child = startLeader(request.env[MARKER], () =>
+      Bun.spawn({
+        cmd: [...request.argv],
+        cwd: request.cwd,
+        env: request.env,
+        stdin: input?.readFd ?? "ignore",
+        stdout: out.writeFd,
+        stderr: err.writeFd,
+        detached: true,
+      }),
+    );
     for (const fd of [out.writeFd, err.writeFd, ...(input ? [input.readFd] : [])]) closeSync(fd);
     if (input !== undefined) makeNonBlocking(input.writeFd);
     return {

@@ -1,6 +1,7 @@
 import type { KillReport } from "@holdfast/protocol";
-import { isOwnChild } from "./children.ts";
+import { isOwnChild, tags } from "./children.ts";
 import { MARKER } from "./environment.ts";
+import { tagOf } from "./oom-score.ts";
 import {
   describe,
   hasEnvironmentEntry,
@@ -18,7 +19,8 @@ import {
  *
  *   - the process group or the session that the leader made,
  *   - descent from a member, through parents,
- *   - the marker that everything started by the run has in its environment.
+ *   - the marker that everything started by the run has in its environment,
+ *   - for an orphan without any marker: the tag that the kernel handed down to it (tree-tags.ts).
  *
  * A number is never trusted alone: a process is its number and its start time, and group and session count only while
  * somebody known has held them, since the kernel gives such a number to nobody else before.
@@ -118,7 +120,8 @@ class Members {
     if (this.#groups.has(entry.group) || this.#sessions.has(entry.session)) return true;
     const parent = living.get(entry.parent);
     if (parent !== undefined && this.#has(parent)) return true;
-    return hasEnvironmentEntry(entry.pid, `${MARKER}=${marker}`);
+    if (hasEnvironmentEntry(entry.pid, `${MARKER}=${marker}`)) return true;
+    return isUnmarkedOrphan(entry) && ownerByTag(entry) === marker;
   }
 
   #has(entry: ProcessEntry): boolean {
@@ -140,15 +143,20 @@ class Members {
   }
 }
 
-/**
- * Orphans that began after the run and carry no run's marker: they may be its, and nobody can tell. Only PID 1 of a
- * sandbox can say so; elsewhere the orphans of the whole machine would be meant.
- */
+/** Orphans that began after the run and that nothing attributes to any: they may be its, and nobody can tell. */
 function unattributed(target: TreeTarget): KillReport["unattributed"] {
-  if (process.pid !== 1) return [];
   const since = target.leader?.startTime ?? 0;
   return listProcesses()
-    .filter((entry) => entry.parent === 1 && !isOwnChild(entry.pid) && entry.startTime >= since)
-    .filter((entry) => !mentionsInEnvironment(entry.pid, `${MARKER}=`))
+    .filter((entry) => entry.startTime >= since && isUnmarkedOrphan(entry) && ownerByTag(entry) === undefined)
     .map((entry) => ({ pid: entry.pid, command: describe(entry) }));
+}
+
+/** Only PID 1 of a sandbox can tell; elsewhere the orphans of the whole machine would be meant. */
+function isUnmarkedOrphan(entry: ProcessEntry): boolean {
+  if (process.pid !== 1 || entry.parent !== 1 || isOwnChild(entry.pid)) return false;
+  return !mentionsInEnvironment(entry.pid, `${MARKER}=`);
+}
+
+function ownerByTag(entry: ProcessEntry): string | undefined {
+  return tags.ownerOf(tagOf(entry.pid));
 }

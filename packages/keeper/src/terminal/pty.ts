@@ -106,7 +106,7 @@ export class Pty {
 
   #spawn(): Bun.Subprocess {
     const { wrapper, cwd, env } = this.#options;
-    return startLeader(env[MARKER] ?? "", () =>
+    return startLeader(env[MARKER], () =>
       Bun.spawn([...wrapper(this.#device.ttyPath)], {
         cwd,
         env,
