@@ -36,7 +36,12 @@ export function startPid1({
     ...["--boot-fd", "3", "hf-test"],
   ];
   const places = { socketPath: `${inside}/run/k.sock`, stateDir: `${inside}/state`, cwd: "/tmp" };
-  return startTestKeeper({ dir, argv, boot: { ...places, ...boot }, socketPath: join(dir, "run/k.sock") });
+  return startTestKeeper({ dir, argv, boot: { ...places, ...boot }, socketPath: socketOf({ dir }) });
+}
+
+/** The keeper's socket as it is seen from outside. */
+export function socketOf({ dir }: { readonly dir: string }): string {
+  return join(dir, "run/k.sock");
 }
 
 const inside = "/.holdfast";
@@ -44,6 +49,17 @@ export const hostRoot = [
   ...["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin"],
   ...["--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"],
 ];
+
+/** Nothing but busybox, under each of its names. */
+export function busyboxRoot(): string[] {
+  const busybox = Bun.which("busybox") ?? "";
+  const names = Bun.spawnSync([busybox, "--list"]).stdout.toString().trim().split("\n");
+  const links = names.filter((name) => name !== "busybox");
+  return [
+    ...["--ro-bind", busybox, "/bin/busybox"],
+    ...links.flatMap((name) => ["--symlink", "busybox", `/bin/${name}`]),
+  ];
+}
 
 let bundle: string | undefined;
 
