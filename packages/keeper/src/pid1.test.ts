@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { describe as describeProcess, listProcesses } from "./engine/proc-table.ts";
 import type { TestKeeper } from "./test-keeper.ts";
 import { startPid1 } from "./test-pid1.ts";
 
-/** The compiled keeper as PID 1 of its own namespaces, in root file systems with and without anything in them. */
+/** The compiled keeper as PID 1 of its own namespaces. In a root file system of busybox's: busybox.test.ts. */
 
-const busyboxPath = Bun.which("busybox");
-const busybox = ["sh", "echo", "cat", "sleep"].flatMap((name) => [
-  "--ro-bind",
-  busyboxPath ?? "",
-  `/bin/${name}`,
-]);
+// The first one to start a keeper may have to build it.
+setDefaultTimeout(60_000);
 
 const exec = async (keeper: TestKeeper, request: Record<string, unknown>) =>
   (await keeper.call("/v1/exec", request)).body;
@@ -22,11 +18,6 @@ describe("starts and runs commands in", () => {
       shell: "bash",
       exitCode: 0,
     });
-  });
-
-  test.skipIf(busyboxPath === null)("a root with nothing but busybox (package busybox-static)", async () => {
-    await using keeper = await startPid1({ root: busybox });
-    expect(await exec(keeper, { command: "echo hi" })).toMatchObject({ shell: "sh", stdout: "hi\n" });
   });
 
   test("an empty root", async () => {
@@ -56,8 +47,8 @@ describe("as PID 1", () => {
   test("orphans are reaped, and the exit of our own children is not lost", async () => {
     await exec(keeper, { command: "for i in $(seq 50); do (sleep 0.05 &); done" });
     for (let i = 0; i < 20; i++) expect((await exec(keeper, { command: `exit ${i}` })).exitCode).toBe(i);
-    await Bun.sleep(400);
-    expect((await states()).filter((line: string) => line.includes(" Z "))).toEqual([]);
+    // Reaped some time after they have ended; one that stays keeps the test from ending.
+    while ((await states()).some((line: string) => line.includes("(sleep)"))) await Bun.sleep(50);
   });
 
   test("its memory and environment cannot be read from inside", async () => {
@@ -84,12 +75,12 @@ test("SIGTERM ends everything in the sandbox, then the keeper, and nothing is le
   await keeper.call("/v1/processes", { command: "(env -i setsid sleep 778 &); trap '' TERM; sleep 779" });
   await exec(keeper, { command: "sleep 778 & sleep 0.1" });
   const sleepers = () => listProcesses().filter((entry) => /^sleep 77[89]$/.test(describeProcess(entry)));
-  expect(sleepers().length).toBe(3);
+  while (sleepers().length < 3) await Bun.sleep(5);
   const inside = listProcesses().find(({ parent }) => parent === keeper.child.pid);
   process.kill(inside?.pid ?? 0, "SIGTERM");
   await keeper.child.exited;
   expect(sleepers()).toEqual([]);
-}, 10_000);
+});
 
 test("a full disk: output is not lost silently, there is room to look around, then commands are refused with the reason", async () => {
   const state = ["--size", "2000000", "--tmpfs", "/.holdfast/state"];
@@ -124,4 +115,4 @@ test("a full disk: output is not lost silently, there is room to look around, th
       message: expect.stringContaining("disk is full"),
     }),
   ]);
-}, 15_000);
+});
