@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startTestKeeper } from "../test-keeper.ts";
+import { canMakeGroups, makeMemoryGroup } from "../test-memory-group.ts";
+import { hostRoot, startPid1 } from "../test-pid1.ts";
 import { oomKills } from "./oom.ts";
 
 test.each([
@@ -27,3 +29,25 @@ test("a SIGKILL is out of memory only if the kernel counted one meanwhile", asyn
   expect(await run(`echo oom_kill 3 >${dir}/memory.events; kill -15 $$`)).toBe(false);
   rmSync(dir, { recursive: true });
 });
+
+test.skipIf(!canMakeGroups)(
+  "where memory really runs out, the work is taken and said so, and the keeper goes on (needs root)",
+  async () => {
+    await using group = makeMemoryGroup(128 * 1024 * 1024);
+    await using keeper = await startPid1({
+      root: [...hostRoot, "--ro-bind", group.dir, "/memory"],
+      launcher: group.launcher,
+      boot: { memoryCgroupDir: "/memory" },
+    });
+    const exec = async (command: string) => (await keeper.call("/v1/exec", { command })).body;
+    const greedy = "exec tail /dev/zero";
+    expect(await exec(greedy)).toMatchObject({ oomKilled: true, signal: "SIGKILL", exitCode: 137 });
+    expect(await exec("echo usable; kill -9 $$")).toMatchObject({ oomKilled: false, stdout: "usable\n" });
+    await keeper.call("/v1/processes", { command: greedy, processId: "greedy" });
+    expect((await keeper.call("/v1/processes/greedy/wait")).body.status).toMatchObject({
+      state: "exited",
+      oomKilled: true,
+    });
+  },
+  20_000,
+);
