@@ -57,32 +57,68 @@ function payloadOf(event: LogEvent): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(facts));
 }
 
-/** Turns chunks cut anywhere into events; keep-alives are swallowed. Throws on what cannot be a log. */
+interface FrameHeader {
+  readonly kind: number;
+  readonly length: number;
+  readonly offset: number;
+}
+
+/**
+ * Turns chunks cut anywhere into events; keep-alives are swallowed. Output is passed on as it comes, without a copy, so
+ * one frame may become several events. Throws on what cannot be a log.
+ */
 export class FrameDecoder {
-  #pending: Uint8Array = new Uint8Array(0);
+  readonly #header = new Uint8Array(FRAME_HEADER_BYTES);
+  #headerBytes = 0;
+  #frame: FrameHeader | undefined;
+  /** How much of the present frame's payload has come. */
+  #taken = 0;
+  /** The payload of a frame that means something only as a whole. */
+  #facts: Uint8Array = new Uint8Array(0);
 
   *push(chunk: Uint8Array): Generator<LogEvent> {
-    let buffer = this.#pending.length === 0 ? chunk : concat(this.#pending, chunk);
-    while (buffer.length >= FRAME_HEADER_BYTES) {
-      const { kind, length, offset } = readFrameHeader(buffer);
-      if (length > MAX_FRAME_BYTES) throw new Error(`a log frame of ${length} bytes is too large`);
-      const end = FRAME_HEADER_BYTES + length;
-      if (buffer.length < end) break;
-      const event = decode({ kind, offset, payload: buffer.subarray(FRAME_HEADER_BYTES, end) });
-      buffer = buffer.subarray(end);
+    for (let at = 0; at < chunk.length; ) {
+      at += this.#frame === undefined ? this.#takeHeader(chunk.subarray(at)) : 0;
+      if (this.#frame === undefined) return;
+      const part = chunk.subarray(at, at + this.#frame.length - this.#taken);
+      at += part.length;
+      const event = this.#takePayload(this.#frame, part);
       if (event !== undefined) yield event;
     }
-    this.#pending = buffer;
+  }
+
+  /** Returns how many bytes of it were the header's. */
+  #takeHeader(from: Uint8Array): number {
+    const part = from.subarray(0, FRAME_HEADER_BYTES - this.#headerBytes);
+    this.#header.set(part, this.#headerBytes);
+    this.#headerBytes += part.length;
+    if (this.#headerBytes < FRAME_HEADER_BYTES) return part.length;
+    this.#headerBytes = 0;
+    this.#taken = 0;
+    this.#frame = readFrameHeader(this.#header);
+    if (this.#frame.length > MAX_FRAME_BYTES)
+      throw new Error(`a log frame of ${this.#frame.length} bytes is too large`);
+    if (!isOutput(this.#frame)) this.#facts = new Uint8Array(this.#frame.length);
+    return part.length;
+  }
+
+  #takePayload(frame: FrameHeader, part: Uint8Array): LogEvent | undefined {
+    const offset = frame.offset + this.#taken;
+    if (!isOutput(frame)) this.#facts.set(part, this.#taken);
+    this.#taken += part.length;
+    const isWhole = this.#taken === frame.length;
+    if (isWhole) this.#frame = undefined;
+    if (!isOutput(frame)) return isWhole ? decodeFacts(frame.kind, this.#facts) : undefined;
+    return { type: frame.kind === frameKind.stdout ? "stdout" : "stderr", offset, bytes: part };
   }
 }
 
-function decode(frame: { kind: number; offset: number; payload: Uint8Array }): LogEvent | undefined {
-  const { kind, offset, payload } = frame;
+function isOutput({ kind }: FrameHeader): boolean {
+  return kind === frameKind.stdout || kind === frameKind.stderr;
+}
+
+function decodeFacts(kind: number, payload: Uint8Array): LogEvent | undefined {
   switch (kind) {
-    case frameKind.stdout:
-      return { type: "stdout", offset, bytes: payload };
-    case frameKind.stderr:
-      return { type: "stderr", offset, bytes: payload };
     case frameKind.truncated:
       return { type: "truncated", ...facts(payload, isTruncated) };
     case frameKind.exit:
@@ -119,11 +155,4 @@ function isExit(fields: Fields): fields is Fields & Ending & { offset: number } 
 
 function isLost(fields: Fields): fields is Fields & { offset: number; reason: string } {
   return Number.isSafeInteger(fields.offset) && typeof fields.reason === "string";
-}
-
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(a.length + b.length);
-  whole.set(a);
-  whole.set(b, a.length);
-  return whole;
 }

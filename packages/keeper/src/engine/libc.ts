@@ -17,6 +17,7 @@ const O_CLOEXEC = 0o2000000;
 const O_NONBLOCK = 0o4000;
 const F_GETFL = 3;
 const F_SETFL = 4;
+const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541b;
 const WNOHANG = 1;
 const PR_SET_DUMPABLE = 4;
@@ -42,6 +43,11 @@ export function makePipe(): Pipe {
 /** Affects this end only: the two ends of a pipe are two open files. */
 export function makeNonBlocking(fd: number): void {
   libc.fcntl(fd, F_SETFL, libc.fcntl(fd, F_GETFL, 0) | O_NONBLOCK);
+}
+
+/** Lets more wait in a pipe; what the kernel does not grant is no failure. */
+export function enlargePipe(fd: number, bytes: number): void {
+  libc.fcntl(fd, F_SETPIPE_SZ, bytes);
 }
 
 /** How many bytes wait in a pipe. */

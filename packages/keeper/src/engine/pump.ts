@@ -1,5 +1,10 @@
 import { closeSync } from "node:fs";
-import { bytesWaiting, makeNonBlocking } from "./libc.ts";
+import { bytesWaiting, enlargePipe, makeNonBlocking } from "./libc.ts";
+
+// What a pipe holds at first. One that was full when it was read belongs to a flood: a larger one saves the program
+// and us most of the turns that we take.
+const PIPE_BYTES = 64 * 1024;
+const FLOOD_PIPE_BYTES = 512 * 1024;
 
 /**
  * Reads one pipe, event by event, until its end. The program it belongs to may be over long before that: a background
@@ -12,6 +17,7 @@ export class Pump {
   readonly #settling = Promise.withResolvers<void>();
   #take: ((bytes: Uint8Array) => void) | undefined;
   #ended = false;
+  #enlarged = false;
   /** Counts what arrived, so that a pause can be told from a flow. */
   #arrivals = 0;
 
@@ -42,13 +48,21 @@ export class Pump {
     this.#take = undefined;
   }
 
+  #enlarge(): void {
+    if (this.#enlarged) return;
+    this.#enlarged = true;
+    enlargePipe(this.#fd, FLOOD_PIPE_BYTES);
+  }
+
   async #run(): Promise<void> {
     try {
       for (;;) {
         const { value, done } = await this.#reader.read();
         if (done) break;
         this.#arrivals += 1;
+        if (value.length >= PIPE_BYTES) this.#enlarge();
         this.#take?.(value);
+        if (this.#enlarged) await nextTurn(); // the rest of the keeper has its turn, too, and the pipe fills up
         const room = this.#room();
         if (room !== undefined) await Promise.race([room, this.#settling.promise]);
       }
