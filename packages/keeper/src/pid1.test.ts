@@ -72,9 +72,11 @@ describe("as PID 1", () => {
 
 test("SIGTERM ends everything in the sandbox, then the keeper, and nothing is left", async () => {
   await using keeper = await startPid1();
-  await keeper.call("/v1/processes", { command: "(env -i setsid sleep 778 &); trap '' TERM; sleep 779" });
-  await exec(keeper, { command: "sleep 778 & sleep 0.1" });
-  const sleepers = () => listProcesses().filter((entry) => /^sleep 77[89]$/.test(describeProcess(entry)));
+  // Seen from outside, so by a command line that nothing else on this machine has.
+  const sleep = `sleep 7${process.pid}`;
+  await keeper.call("/v1/processes", { command: `(env -i setsid ${sleep} &); trap '' TERM; ${sleep}; true` });
+  await exec(keeper, { command: `${sleep} & sleep 0.1` });
+  const sleepers = () => listProcesses().filter((entry) => describeProcess(entry) === sleep);
   while (sleepers().length < 3) await Bun.sleep(5);
   const inside = listProcesses().find(({ parent }) => parent === keeper.child.pid);
   process.kill(inside?.pid ?? 0, "SIGTERM");
