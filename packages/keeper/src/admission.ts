@@ -1,20 +1,23 @@
 import { type AdmitRequest, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import { realTimers, type Timers } from "./terminal/timers.ts";
 
 // A server that launched us and died is not coming back for us: another one launches its own instance.
 const ADMISSION_MS = 60_000;
-// Time counts as it really ran: a laptop's sleep or a paused container adds at most one step.
-const STEP_MS = 5_000;
+// Time counts in steps that really ran: a laptop's sleep or a paused container adds at most one.
+const STEP_MS = 1_000;
 
 /** The gate and the fence: nothing runs before the server has admitted us, and nothing for a server that was replaced. */
 export class Admission {
   readonly #boot: KeeperBoot;
+  readonly #timers: Timers;
   #admitted = false;
   #closed = false;
   #fence = 0;
   #stopWatching: (() => void) | undefined;
 
-  constructor(boot: KeeperBoot) {
+  constructor(boot: KeeperBoot, timers: Timers = realTimers) {
     this.#boot = boot;
+    this.#timers = timers;
   }
 
   get admitted(): boolean {
@@ -66,16 +69,16 @@ export class Admission {
 
   /** Calls back if nobody admits us in time. */
   watch(onMissed: () => void): void {
-    let waited = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      const now = performance.now();
-      waited += Math.min(now - last, STEP_MS);
-      last = now;
-      if (this.#admitted) clearInterval(timer);
-      else if (waited >= ADMISSION_MS) onMissed();
-    }, STEP_MS / 5);
-    this.#stopWatching = () => clearInterval(timer);
+    let waitedMs = 0;
+    const wait = () => {
+      this.#stopWatching = this.#timers.after(STEP_MS, () => {
+        waitedMs += STEP_MS;
+        if (this.#admitted) return;
+        if (waitedMs >= ADMISSION_MS) onMissed();
+        else wait();
+      });
+    };
+    wait();
   }
 
   /** From now on all work is refused. May be called twice. */

@@ -11,7 +11,9 @@ import {
 } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import { FENCE_HEADER } from "@holdfast/protocol";
+import { FENCE_HEADER, type KeeperBoot } from "@holdfast/protocol";
+import { startKeeper } from "./keeper.ts";
+import { FakeTimers } from "./terminal/fake-timers.ts";
 import { startTestKeeper, type TestKeeper } from "./test-keeper.ts";
 
 describe("who may speak", () => {
@@ -69,6 +71,28 @@ describe("who may speak", () => {
     });
     expect(none.status).toBe(400);
   });
+});
+
+test("a keeper that nobody admits ends after a minute, an admitted one does not", async () => {
+  const timers = new FakeTimers();
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
+  const boot = bootIn(dir);
+  const forgotten = startKeeper(boot, { timers });
+  timers.advance(59_999);
+  expect([existsSync(boot.socketPath), timers.pending]).toEqual([true, 1]);
+  timers.advance(1);
+  await forgotten.over;
+  expect([existsSync(boot.socketPath), timers.pending]).toEqual([false, 0]);
+
+  const wanted = startKeeper(boot, { timers });
+  const headers = { Authorization: `Bearer ${boot.secret}` };
+  const body = JSON.stringify({ instanceId: boot.instanceId, generation: boot.generation, fence: 1 });
+  await fetch("http://keeper/v1/admit", { unix: boot.socketPath, method: "POST", headers, body });
+  timers.advance(3_600_000);
+  expect([existsSync(boot.socketPath), timers.pending]).toEqual([true, 0]);
+  wanted.shutdown();
+  await wanted.over;
+  rmSync(dir, { recursive: true });
 });
 
 test("the socket is for its owner only, and a stale one is replaced", async () => {
@@ -197,25 +221,16 @@ test("the work may delete the state directory: commands go on", async () => {
 
 test("a signal that comes before it has read who it is ends it all the same", async () => {
   const dir = mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
-  const socketPath = join(dir, "keeper.sock");
+  const boot = bootIn(dir);
   const main = join(import.meta.dir, "main.ts");
   const child = Bun.spawn([process.execPath, main, "--boot-fd", "0", "test"], {
     stdio: ["pipe", "ignore", "inherit"],
   });
   while (!catches(child.pid, constants.signals.SIGTERM)) await Bun.sleep(2);
   child.kill("SIGTERM");
-  const who = { sandboxId: "sbx-early", instanceId: "instance-1", generation: 1 };
-  const boot = {
-    ...who,
-    secret: "x".repeat(32),
-    socketPath,
-    stateDir: join(dir, "state"),
-    env: {},
-    cwd: dir,
-  };
   child.stdin.write(JSON.stringify(boot));
   child.stdin.end();
-  expect([await child.exited, child.signalCode, existsSync(socketPath)]).toEqual([0, null, false]);
+  expect([await child.exited, child.signalCode, existsSync(boot.socketPath)]).toEqual([0, null, false]);
   rmSync(dir, { recursive: true });
 });
 
@@ -238,4 +253,10 @@ test("a wrong boot message is said plainly", async () => {
 function forged(id: string): string {
   const record = { id, kind: "exec", fingerprint: "x", startedAt: 1, facts: { shell: "bash" } };
   return `${JSON.stringify({ line: "begin", record })}\n`;
+}
+
+function bootIn(dir: string): KeeperBoot {
+  const who = { sandboxId: `sbx-${crypto.randomUUID()}`, instanceId: "instance-1", generation: 1 };
+  const places = { socketPath: join(dir, "keeper.sock"), stateDir: join(dir, "state"), cwd: dir };
+  return { ...who, ...places, secret: "a-secret-of-at-least-32-characters", env: {} };
 }

@@ -12,6 +12,7 @@ import { Sessions } from "./session/sessions.ts";
 import { endEverything } from "./shutdown.ts";
 import { terminalRoutes } from "./terminal/routes.ts";
 import { Terminals } from "./terminal/terminals.ts";
+import { realTimers } from "./terminal/timers.ts";
 
 // Stdin given with a command is the largest thing that is sent in one body: 64 MiB as base64 text, with room.
 const MAX_BODY_BYTES = 128 * 1024 * 1024;
@@ -29,10 +30,13 @@ export interface Keeper {
   shutdown(options?: { graceMs?: number | undefined }): void;
 }
 
-/** Listens on the boot's socket and keeps whatever it is told to run, until it is told to shut down. */
-export function startKeeper(boot: KeeperBoot): Keeper {
+/**
+ * Listens on the boot's socket and keeps whatever it is told to run, until it is told to shut down; or until nobody has
+ * admitted it in time.
+ */
+export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Keeper {
   const engine = new Engine(boot);
-  const admission = new Admission(boot);
+  const admission = new Admission(boot, timers);
   const sessions = new Sessions(engine);
   const terminals = new Terminals(engine);
   const reaper = startReaper();
