@@ -14,7 +14,9 @@ export const ChosenId = z
 /** A sandbox's name: a DNS label, because it becomes a host name inside and a part of preview URLs. */
 export const SandboxName = z
   .string()
-  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "1 to 63 of a-z, 0-9 and -, not at an end");
+  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "1 to 63 of a-z, 0-9 and -, not at an end")
+  // Ids and names are looked up in one place: a name that is somebody's id would be a trap.
+  .refine((name) => !/^sbx[0-9a-z]{13}$/.test(name), "looks like an id: choose another name");
 
 const noNul = (text: string): boolean => !text.includes("\0");
 

@@ -1,31 +1,25 @@
-import {
-  type Clock,
-  continuityOf,
-  type Holding,
-  type ListFilter,
-  MAX_LAUNCH_FAILURES,
-  type Provider,
-  type RecordedEntry,
-  type SandboxRow,
-  type Store,
-  stateOf,
-} from "@holdfast/core";
+import type { Clock, Holding, ListFilter, Provider, RecordedEntry, SandboxRow, Store } from "@holdfast/core";
 import type { KeeperLink } from "@holdfast/keeper-link";
-import { type Continuity, type CreateSandbox, type EnsureSandbox, HoldfastError } from "@holdfast/protocol";
+import { type CreateSandbox, type EnsureSandbox, HoldfastError } from "@holdfast/protocol";
 import { newInstanceId, newSandboxId, newSecret } from "./ids.ts";
 import type { Keepers } from "./keepers.ts";
 import type { Reconciler } from "./reconciler.ts";
-import { differences } from "./spec-difference.ts";
+import {
+  absent,
+  checkMemory,
+  checkSupported,
+  deleting,
+  launchFailed,
+  noSuchProvider,
+  notRunning,
+  type Remembered,
+  refuseHopeless,
+  refuseStuck,
+  sameSpec,
+} from "./refusals.ts";
 
 /** From the reservation to an admitted keeper. A local one takes 0.1 s; the rest is for a machine that is drowning. */
 const STARTUP_DEADLINE_MS = 60_000;
-
-/** What a caller remembers of the sandbox; a mismatch is an error before anything is woken. */
-export interface Remembered {
-  readonly generation?: number;
-  /** Accept a new instance on the old disk. */
-  readonly accept?: Continuity;
-}
 
 export interface SandboxesDeps {
   readonly store: Store;
@@ -116,11 +110,7 @@ export class Sandboxes {
     const connected = this.#connected(holding);
     if (connected !== undefined) return connected;
     if (holding.lease?.phase === "live") return this.wake(holding);
-    throw new HoldfastError("wrong_state", `sandbox ${holding.sandbox.name} is ${stateOf(holding)}`, {
-      hint: "start it first; looking never does",
-      started: "no",
-      details: { state: stateOf(holding), lastDeath: holding.sandbox.lastDeath },
-    });
+    throw notRunning(holding);
   }
 
   /** An explicit start also forgives earlier failures. */
@@ -226,25 +216,11 @@ export class Sandboxes {
     const { providers, defaultProvider } = this.#deps;
     const provider = providers.get(kind ?? defaultProvider);
     if (provider !== undefined) return provider;
-    throw new HoldfastError("invalid_argument", `there is no provider ${kind}`, {
-      hint: `this server has: ${[...providers.keys()].join(", ")}`,
-      started: "no",
-    });
+    throw noSuchProvider(kind, [...providers.keys()]);
   }
 
   async #explainAbsence(idOrName: string): Promise<never> {
-    const tombstone = await this.#deps.store.tombstone(idOrName);
-    if (tombstone === undefined) {
-      throw new HoldfastError("not_found", `there is no sandbox ${idOrName}`, {
-        hint: "list them with `holdfast ls` or GET /v1/sandboxes",
-        started: "no",
-      });
-    }
-    const at = new Date(tombstone.deletedAt).toISOString();
-    throw new HoldfastError("gone", `sandbox ${idOrName} was deleted at ${at}`, {
-      hint: "create a new one; its files are gone",
-      started: "no",
-    });
+    throw absent(idOrName, await this.#deps.store.tombstone(idOrName));
   }
 }
 
@@ -256,101 +232,4 @@ function isSettled({ lease }: Holding): boolean {
 /** When the reconciler will look again at what did not work the last time. */
 function nextLook({ sandbox, lease }: Holding, now: number): number {
   return lease?.nextAttemptAt ?? sandbox.dueAt ?? now + 1_000;
-}
-
-/** Refuses at creation what could only fail later. */
-function checkSupported(provider: Provider, spec: CreateSandbox): void {
-  const { capabilities, kind } = provider;
-  const network = spec.network ?? "full";
-  if (!capabilities.networks.includes(network)) {
-    throw new HoldfastError(
-      "unsupported",
-      `provider ${kind} cannot give network "${network}" on this machine`,
-      {
-        hint: `run \`holdfast doctor\` for what is missing, or ask for network: ${capabilities.networks.map((n) => `"${n}"`).join(" or ")}`,
-        started: "no",
-      },
-    );
-  }
-  if (spec.limits?.required && !capabilities.limits.enforced) {
-    throw new HoldfastError("unsupported", `limits cannot be enforced here: ${capabilities.limits.detail}`, {
-      hint: "leave out limits.required to run without them, or see `holdfast doctor`",
-      started: "no",
-    });
-  }
-}
-
-function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
-  const { labels: _labels, ...spec } = wanted;
-  const difference = differences(found.sandbox.spec, spec);
-  if (Object.keys(difference).length === 0) return found;
-  throw new HoldfastError("spec_conflict", `sandbox ${found.sandbox.name} exists with another spec`, {
-    hint: "ask for the spec that it has, choose another name, or delete it first",
-    details: { difference },
-    started: "no",
-  });
-}
-
-/** Before anything is woken: a sleeping sandbox would come back as the next generation. */
-function checkMemory(holding: Holding, { generation, accept }: Remembered): void {
-  if (generation === undefined) return;
-  const awake = holding.lease !== undefined && stateOf(holding) !== "stopping";
-  const present = awake ? holding.sandbox.generation : holding.sandbox.generation + 1;
-  const continuity = continuityOf(present, generation);
-  if (continuity === "same-process" || continuity === accept) return;
-  const { lastDeath, name } = holding.sandbox;
-  throw new HoldfastError("state_lost", `sandbox ${name} is no longer generation ${generation}`, {
-    details: { continuity, generation: holding.sandbox.generation, lastDeath },
-    hint:
-      continuity === "same-filesystem"
-        ? "its files are there, its processes are not: send If-Continuity: same-filesystem to go on with that"
-        : "nothing of it is left: begin again without If-Generation",
-    started: "no",
-  });
-}
-
-function refuseHopeless({ sandbox, lease }: Holding): void {
-  if (sandbox.desired === "deleted") throw deleting(sandbox);
-  if (lease === undefined && sandbox.launchFailures >= MAX_LAUNCH_FAILURES) throw launchFailed(sandbox);
-}
-
-/** The reconciler came to rest and it still does not run: say why, and when it is worth asking again. */
-function refuseStuck({ sandbox, lease }: Holding): void {
-  if (lease === undefined || lease.nextAttemptAt === null) return;
-  const stopping = lease.phase === "stop_due" || lease.phase === "stopping";
-  throw new HoldfastError(
-    stopping ? "cleanup_pending" : "unavailable",
-    stopping
-      ? `the last instance of sandbox ${sandbox.name} is still being stopped`
-      : `the keeper of sandbox ${sandbox.name} does not answer`,
-    {
-      details: { lastError: lease.lastError, nextAttemptAt: new Date(lease.nextAttemptAt).toISOString() },
-      hint: "it is tried again by itself: ask again after nextAttemptAt",
-      retryable: true,
-      started: "no",
-    },
-  );
-}
-
-function deleting(sandbox: SandboxRow): HoldfastError {
-  return new HoldfastError("deleting", `sandbox ${sandbox.name} is being deleted`, {
-    hint: "create a new one",
-    started: "no",
-  });
-}
-
-function launchFailed(sandbox: SandboxRow): HoldfastError {
-  return new HoldfastError(
-    "launch_failed",
-    `sandbox ${sandbox.name} could not be started: ${sandbox.failure}`,
-    {
-      hint:
-        sandbox.launchFailures >= MAX_LAUNCH_FAILURES
-          ? `it failed ${sandbox.launchFailures} times and is left alone: see \`holdfast doctor\`, then \`holdfast start ${sandbox.name}\``
-          : "see `holdfast doctor`; the next call tries again",
-      details: { launchFailures: sandbox.launchFailures },
-      retryable: sandbox.launchFailures < MAX_LAUNCH_FAILURES,
-      started: "no",
-    },
-  );
 }

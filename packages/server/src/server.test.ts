@@ -296,6 +296,7 @@ test.each([
   ["GET", "/v1/nothing", undefined, 404, "not_found"],
   ["POST", "/v1/sandboxes", { colour: "red" }, 400, "invalid_argument"],
   ["POST", "/v1/sandboxes", { name: "Not A Name" }, 400, "invalid_argument"],
+  ["POST", "/v1/sandboxes", { name: "sbx0123456789abc" }, 400, "invalid_argument"],
   ["POST", "/v1/sandboxes", { env: { "A B": "1" } }, 400, "invalid_argument"],
   ["POST", "/v1/sandboxes", { env: { A: "x\0y" } }, 400, "invalid_argument"],
   ["POST", "/v1/sandboxes", { provider: "mainframe" }, 400, "invalid_argument"],

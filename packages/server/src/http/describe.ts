@@ -3,7 +3,7 @@ import { type Continuity, HoldfastError, type Sandbox } from "@holdfast/protocol
 import type { Context } from "hono";
 import { z } from "zod";
 import type { AppEnv } from "../app.ts";
-import type { Remembered } from "../sandboxes.ts";
+import type { Remembered } from "../refusals.ts";
 
 /** The rows as users see them. */
 export function describe(holding: Holding, remembered?: number): Sandbox {

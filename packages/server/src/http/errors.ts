@@ -8,7 +8,8 @@ import type { AppEnv } from "../app.ts";
 /** The one place where a failure becomes HTTP. */
 export function errorResponse(error: Error, c: Context<AppEnv>): Response {
   const known = toHoldfastError(error);
-  if (known.code === "internal") {
+  // A caller that left is told nothing, and its leaving is no fault.
+  if (known.code === "internal" && !c.req.raw.signal.aborted) {
     c.var.log.error("request failed", { request: c.var.requestId, error: error.stack ?? String(error) });
   }
   if (known.retryable) c.header("Retry-After", String(retryAfterSeconds(known)));

@@ -2,9 +2,9 @@ import { CommandState, Continuity, ExecRequest, SessionCommandState } from "@hol
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
-import { continuityHeaders, generationOf, rememberedBy, withGeneration } from "../http/describe.ts";
+import { continuityHeaders, generationOf, rememberedBy } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
-import { passOn } from "../http/proxy.ts";
+import { ask, passOn, queryOf } from "../http/proxy.ts";
 import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
 /** A session's command has more to tell. */
@@ -48,37 +48,33 @@ export function commandRoutes({ sandboxes }: AppDeps): App {
   const app = newApp();
 
   app.openapi(exec, async (c) => {
-    c.env.mayBeSilent?.();
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
     const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
-    const state = await link.json({ method: "POST", path: "/exec", body }, CommandState);
-    withGeneration(c, holding);
-    return c.json({ ...state, ...generationOf(c, holding) }, 200);
+    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const state = await ask(c, inUse, { method: "POST", path: "/exec", body }, CommandState);
+    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
   });
 
   app.openapi(get, async (c) => {
-    const { id, commandId } = c.req.valid("param");
-    const { holding, link } = await sandboxes.look(id);
-    const path = `/commands/${encodeURIComponent(commandId)}${new URL(c.req.url).search}`;
-    const state = await link.json({ method: "GET", path }, AnyCommand);
-    withGeneration(c, holding);
-    return c.json({ ...state, ...generationOf(c, holding) }, 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const path = pathOf(c.req.valid("param")) + queryOf(c);
+    const state = await ask(c, inUse, { method: "GET", path }, AnyCommand);
+    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
   });
 
-  app.openapi(logs, async (c) => {
-    const { id, commandId } = c.req.valid("param");
-    return passOn(c, await sandboxes.look(id), `/commands/${encodeURIComponent(commandId)}/logs`);
-  });
+  app.openapi(logs, async (c) =>
+    passOn(c, await sandboxes.look(c.req.valid("param").id), `${pathOf(c.req.valid("param"))}/logs`),
+  );
 
   app.openapi(cancel, async (c) => {
-    c.env.mayBeSilent?.();
-    const { id, commandId } = c.req.valid("param");
-    const { holding, link } = await sandboxes.look(id);
-    const path = `/commands/${encodeURIComponent(commandId)}/cancel`;
-    const state = await link.json({ method: "POST", path }, AnyCommand);
-    withGeneration(c, holding);
-    return c.json({ ...state, ...generationOf(c, holding) }, 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const path = `${pathOf(c.req.valid("param"))}/cancel`;
+    const state = await ask(c, inUse, { method: "POST", path }, AnyCommand);
+    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
   });
 
   return app;
+}
+
+function pathOf({ commandId }: { commandId: string }): string {
+  return `/commands/${encodeURIComponent(commandId)}`;
 }

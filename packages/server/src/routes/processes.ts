@@ -3,9 +3,9 @@ import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { z } from "zod";
 import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
-import { continuityHeaders, rememberedBy, withGeneration } from "../http/describe.ts";
+import { continuityHeaders, rememberedBy } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
-import { passOn } from "../http/proxy.ts";
+import { ask, passOn, queryOf, tell } from "../http/proxy.ts";
 import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
 const byProcess = byId.extend({ processId: z.string() });
@@ -93,66 +93,57 @@ export function processRoutes({ sandboxes }: AppDeps): App {
   const app = newApp();
 
   app.openapi(start, async (c) => {
-    c.env.mayBeSilent?.();
     const body = JSON.stringify(withKey(c, "processId", c.req.valid("json")));
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const process = await link.json({ method: "POST", path: "/processes", body }, Process);
-    withGeneration(c, holding);
-    return c.json(process, 201);
+    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    return c.json(await ask(c, inUse, { method: "POST", path: "/processes", body }, Process), 201);
   });
 
   app.openapi(list, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(
-      await link.json({ method: "GET", path: `/processes${new URL(c.req.url).search}` }, ProcessList),
-      200,
-    );
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    return c.json(await ask(c, inUse, { method: "GET", path: `/processes${queryOf(c)}` }, ProcessList), 200);
   });
 
-  app.openapi(get, async (c) => c.json(await ask(c, { method: "GET" }, Process), 200));
-  app.openapi(kill, async (c) => c.json(await ask(c, { method: "POST", suffix: "/kill" }, Process), 200));
-  app.openapi(wait, async (c) => c.json(await ask(c, { method: "GET", suffix: "/wait" }, Process), 200));
-  app.openapi(waitForPort, async (c) =>
-    c.json(await ask(c, { method: "GET", suffix: "/wait-for-port" }, PortWait), 200),
-  );
+  app.openapi(get, async (c) => c.json(await askOne(c, { method: "GET", action: "" }), 200));
+  app.openapi(kill, async (c) => c.json(await askOne(c, { method: "POST", action: "/kill" }), 200));
+  app.openapi(wait, async (c) => c.json(await askOne(c, { method: "GET", action: "/wait" }), 200));
+
   app.openapi(signal, async (c) => {
     const body = JSON.stringify(c.req.valid("json"));
-    return c.json(await ask(c, { method: "POST", suffix: "/signal", body }, Process), 200);
+    return c.json(await askOne(c, { method: "POST", action: "/signal", body }), 200);
+  });
+
+  app.openapi(waitForPort, async (c) => {
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const path = `${pathOf(c.req.valid("param"))}/wait-for-port${queryOf(c)}`;
+    return c.json(await ask(c, inUse, { method: "GET", path, signal: c.req.raw.signal }, PortWait), 200);
   });
 
   app.openapi(logs, async (c) =>
     passOn(c, await sandboxes.look(c.req.valid("param").id), `${pathOf(c.req.valid("param"))}/logs`),
   );
 
-  app.openapi(stdin, async (c) => tell(c, "/stdin", c.req.raw.body ?? ""));
-  app.openapi(closeStdin, async (c) => tell(c, "/stdin/close"));
-
-  /** Asks the keeper about one process; the query goes along. */
-  async function ask<T>(
-    c: Context<AppEnv>,
-    { method, suffix = "", body }: { method: "GET" | "POST"; suffix?: string; body?: string },
-    shape: z.ZodType<T>,
-  ): Promise<T> {
-    c.env.mayBeSilent?.();
-    const { holding, link } = await sandboxes.look(c.req.param("id") ?? "");
-    const path = pathOf({ processId: c.req.param("processId") ?? "" }) + suffix + new URL(c.req.url).search;
-    const reply = await link.json(
-      { method, path, signal: c.req.raw.signal, ...(body !== undefined && { body }) },
-      shape,
-    );
-    withGeneration(c, holding);
-    return reply;
-  }
-
-  async function tell(c: Context<AppEnv>, suffix: string, body?: BodyInit) {
-    c.env.mayBeSilent?.();
-    const { holding, link } = await sandboxes.look(c.req.param("id") ?? "");
-    const path = pathOf({ processId: c.req.param("processId") ?? "" }) + suffix;
-    const reply = await link.send({ method: "POST", path, ...(body !== undefined && { body }) });
-    await reply.body?.cancel();
-    withGeneration(c, holding);
+  app.openapi(stdin, async (c) => {
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const path = `${pathOf(c.req.valid("param"))}/stdin`;
+    await tell(c, inUse, { method: "POST", path, body: c.req.raw.body ?? "" });
     return c.body(null, 204);
+  });
+
+  app.openapi(closeStdin, async (c) => {
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    await tell(c, inUse, { method: "POST", path: `${pathOf(c.req.valid("param"))}/stdin/close` });
+    return c.body(null, 204);
+  });
+
+  /** What is done about one process, and answered with it. A caller that has left is not waited for. */
+  async function askOne(
+    c: Context<AppEnv>,
+    { method, action, body }: { method: "GET" | "POST"; action: string; body?: string },
+  ): Promise<Process> {
+    const { id = "", processId = "" } = c.req.param();
+    const path = pathOf({ processId }) + action + queryOf(c);
+    const call = { method, path, signal: c.req.raw.signal, ...(body !== undefined && { body }) };
+    return ask(c, await sandboxes.look(id), call, Process);
   }
 
   return app;

@@ -13,6 +13,7 @@ import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
 import { continuityHeaders, generationOf, rememberedBy, withGeneration } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
+import { ask, tell } from "../http/proxy.ts";
 import { answer, byId, jsonBody, refusals } from "./shared.ts";
 
 const bySession = byId.extend({ sessionId: z.string() });
@@ -81,43 +82,34 @@ export function sessionRoutes({ sandboxes }: AppDeps): App {
   });
 
   app.openapi(list, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(await link.json({ method: "GET", path: "/sessions" }, SessionList), 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    return c.json(await ask(c, inUse, { method: "GET", path: "/sessions" }, SessionList), 200);
   });
 
   app.openapi(get, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(await link.json({ method: "GET", path: pathOf(c.req.valid("param")) }, Session), 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    return c.json(await ask(c, inUse, { method: "GET", path: pathOf(c.req.valid("param")) }, Session), 200);
   });
 
   app.openapi(remove, async (c) => {
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const reply = await link.send({ method: "DELETE", path: pathOf(c.req.valid("param")) });
-    await reply.body?.cancel();
-    withGeneration(c, holding);
+    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    await tell(c, inUse, { method: "DELETE", path: pathOf(c.req.valid("param")) });
     return c.body(null, 204);
   });
 
   app.openapi(exec, async (c) => {
-    c.env.mayBeSilent?.();
     const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/exec`;
-    const state = await link.json({ method: "POST", path, body }, SessionCommandState);
-    withGeneration(c, holding);
-    return c.json({ ...state, ...generationOf(c, holding) }, 200);
+    const state = await ask(c, inUse, { method: "POST", path, body }, SessionCommandState);
+    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
   });
 
   app.openapi(startProcess, async (c) => {
-    c.env.mayBeSilent?.();
     const body = JSON.stringify(withKey(c, "processId", c.req.valid("json")));
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/processes`;
-    const process = await link.json({ method: "POST", path, body }, Process);
-    withGeneration(c, holding);
-    return c.json(process, 201);
+    return c.json(await ask(c, inUse, { method: "POST", path, body }, Process), 201);
   });
 
   return app;

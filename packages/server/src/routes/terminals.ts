@@ -10,7 +10,8 @@ import {
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
-import { continuityHeaders, rememberedBy, withGeneration } from "../http/describe.ts";
+import { continuityHeaders, rememberedBy } from "../http/describe.ts";
+import { ask } from "../http/proxy.ts";
 import { TerminalRelay } from "../terminal-relay.ts";
 import { answer, byId, jsonBody, refusals } from "./shared.ts";
 
@@ -67,38 +68,35 @@ export function terminalRoutes({ sandboxes }: AppDeps): App {
   const app = newApp();
 
   app.openapi(create, async (c) => {
-    c.env.mayBeSilent?.();
     const body = JSON.stringify(c.req.valid("json"));
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const made = await link.json({ method: "POST", path: "/terminals", body }, TerminalCreated);
-    withGeneration(c, holding);
+    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const made = await ask(c, inUse, { method: "POST", path: "/terminals", body }, TerminalCreated);
     return c.json(made, made.created ? 201 : 200);
   });
 
   app.openapi(list, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(await link.json({ method: "GET", path: "/terminals" }, TerminalList), 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    return c.json(await ask(c, inUse, { method: "GET", path: "/terminals" }, TerminalList), 200);
   });
 
   app.openapi(get, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(await link.json({ method: "GET", path: pathOf(c.req.valid("param")) }, Terminal), 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    return c.json(await ask(c, inUse, { method: "GET", path: pathOf(c.req.valid("param")) }, Terminal), 200);
   });
 
   app.openapi(destroy, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(await link.json({ method: "DELETE", path: pathOf(c.req.valid("param")) }, Terminal), 200);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
+    return c.json(
+      await ask(c, inUse, { method: "DELETE", path: pathOf(c.req.valid("param")) }, Terminal),
+      200,
+    );
   });
 
   app.openapi(resize, async (c) => {
-    const { holding, link } = await sandboxes.look(c.req.valid("param").id);
-    const path = `${pathOf(c.req.valid("param"))}/resize`;
-    withGeneration(c, holding);
+    const inUse = await sandboxes.look(c.req.valid("param").id);
     const body = JSON.stringify(c.req.valid("json"));
-    return c.json(await link.json({ method: "POST", path, body }, Terminal), 200);
+    const path = `${pathOf(c.req.valid("param"))}/resize`;
+    return c.json(await ask(c, inUse, { method: "POST", path, body }, Terminal), 200);
   });
 
   app.openapi(connect, async (c) => {
