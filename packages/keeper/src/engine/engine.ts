@@ -1,5 +1,6 @@
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
 import { makeId } from "./ids.ts";
+import { OomCounter } from "./oom.ts";
 import type { FinishedRecord, RunEnd, RunFacts, RunKind, RunRecord } from "./record.ts";
 import { Records } from "./records.ts";
 import { Run } from "./run.ts";
@@ -27,6 +28,7 @@ export type Claim =
 export class Engine {
   readonly boot: KeeperBoot;
   readonly records: Records;
+  readonly oom: OomCounter;
   readonly #runs = new Map<string, Run>();
   readonly #now: () => number;
   #shell: Shell | undefined;
@@ -34,6 +36,7 @@ export class Engine {
   constructor(boot: KeeperBoot, options: { now: () => number } = { now: Date.now }) {
     this.boot = boot;
     this.#now = options.now;
+    this.oom = new OomCounter(boot.memoryCgroupDir);
     this.records = new Records({ stateDir: boot.stateDir, now: options.now });
   }
 
@@ -73,6 +76,7 @@ export class Engine {
   }
 
   close(): void {
+    this.oom.close();
     this.records.close();
   }
 

@@ -2,7 +2,6 @@ import type { Ending, Env, KillReport, Stdin } from "@holdfast/protocol";
 import type { z } from "zod";
 import type { Engine } from "./engine.ts";
 import { environmentOf } from "./environment.ts";
-import { oomKills } from "./oom.ts";
 import { Pump } from "./pump.ts";
 import type { Run } from "./run.ts";
 import { type Child, type Exit, spawn } from "./spawn.ts";
@@ -24,7 +23,7 @@ export interface Program {
  * cancel, the whole tree. Throws if it cannot start, and then the run is as if never asked for.
  */
 export function launch(engine: Engine, run: Run, program: Program): void {
-  const oomKillsBefore = oomKills(engine.boot.memoryCgroupDir);
+  const oomKillsBefore = engine.oom.read();
   let child: Child;
   try {
     child = spawn({
@@ -87,7 +86,7 @@ async function supervise({ engine, run, child, timeoutMs, oomKillsBefore }: Supe
   await Promise.all(pumps.map((pump) => pump.settle()));
   run.stdin?.abort();
   const wasOom = exit.signal === "SIGKILL" && kill === undefined;
-  const oomKilled = wasOom && (oomKills(engine.boot.memoryCgroupDir) ?? 0) > (oomKillsBefore ?? 0);
+  const oomKilled = wasOom && (engine.oom.read() ?? 0) > (oomKillsBefore ?? 0);
   run.finish(endingOf({ exit, because: forced.because, oomKilled, kill }), { at: engine.now });
 }
 

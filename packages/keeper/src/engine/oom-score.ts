@@ -4,8 +4,9 @@ import { openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
  * The OOM score adjustment of our children: far above our own, so that when memory runs out the kernel takes the work
  * and not its keeper; plus the tag of their run (tree-tags.ts). A process inherits it from its parent.
  *
- * A child gets its tag with its birth, because what it starts in its first moment must have it: for the moment of the
- * start our own score is raised by the tag, and no further, since our end would be everybody's.
+ * A child gets it with its birth: what it starts in its first moment must have it, and a moment later the kernel may
+ * refuse us the file, because a child that is just being loaded is as undumpable as we are. So our own score is raised
+ * for the half millisecond of the start; even then the work, which has the same score and the memory, comes first.
  */
 
 /** How many tags there are. A score counts thousandths of the memory limit: the last weighs 5 % of it more than the first. */
@@ -22,9 +23,10 @@ export function prepareTags(): void {
   if (own + TAGS <= HIGHEST) ownFile = openSync("/proc/self/oom_score_adj", "r+");
 }
 
-/** Starts a child that has the tag from its birth. Without a tag, or unprepared, it has none. */
+/** Starts a child that has its score and tag from its birth; unprepared, from the moment after. */
 export function startTagged<T extends { readonly pid: number }>(tag: number | undefined, start: () => T): T {
-  const child = tag === undefined || ownFile === undefined ? start() : underScore(ownFile, own + tag, start);
+  if (ownFile !== undefined) return underScore(ownFile, raised + (tag ?? 0), start);
+  const child = start();
   raiseScore(child.pid, tag);
   return child;
 }
@@ -41,8 +43,7 @@ export function raiseScore(pid: number, tag = 0): void {
 /** The tag of a process, if its score has one. */
 export function tagOf(pid: number): number | undefined {
   const score = readScore(pid);
-  for (const base of [raised, own]) if (score > base && score <= base + TAGS) return score - base;
-  return undefined;
+  return score > raised && score <= raised + TAGS ? score - raised : undefined;
 }
 
 function underScore<T>(file: number, score: number, work: () => T): T {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { startTestKeeper } from "../test-keeper.ts";
 import { canMakeGroups, makeMemoryGroup } from "../test-memory-group.ts";
 import { hostRoot, startPid1 } from "../test-pid1.ts";
-import { oomKills } from "./oom.ts";
+import { OomCounter } from "./oom.ts";
 
 test.each([
   ["cgroup v2", "memory.events", "low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n", 2],
@@ -14,7 +14,9 @@ test.each([
 ])("%s", (_, file, content, count) => {
   const dir = mkdtempSync(join(tmpdir(), "holdfast-oom-"));
   writeFileSync(join(dir, file), content);
-  expect(oomKills(dir)).toBe(count);
+  const counter = new OomCounter(dir);
+  expect(counter.read()).toBe(count);
+  counter.close();
   rmSync(dir, { recursive: true });
 });
 

@@ -32,7 +32,6 @@ export interface Exit {
 
 /** Starts a program, or throws an error that says why not and that nothing was started. */
 export function spawn(request: SpawnRequest): Child {
-  checkCwd(request.cwd);
   const pipes: Pipe[] = [];
   try {
     const [out, err] = [addPipe(pipes), addPipe(pipes)];
@@ -59,6 +58,8 @@ export function spawn(request: SpawnRequest): Child {
     };
   } catch (error) {
     for (const { readFd, writeFd } of pipes) for (const fd of [readFd, writeFd]) closeSync(fd);
+    // Only now: the kernel has looked already, and says the same of a missing program and a missing directory.
+    checkCwd(request.cwd);
     throw cannotStart(request, error);
   }
 }

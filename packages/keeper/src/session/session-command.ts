@@ -3,7 +3,6 @@ import { HoldfastError } from "@holdfast/protocol";
 import { cannotRecord } from "../engine/disk-errors.ts";
 import type { Engine } from "../engine/engine.ts";
 import { stdinBytes } from "../engine/launch.ts";
-import { oomKills } from "../engine/oom.ts";
 import type { Run } from "../engine/run.ts";
 import { killCommand } from "./command-tree.ts";
 import type { SessionShell, ShellEnd } from "./session-shell.ts";
@@ -30,7 +29,7 @@ export interface Outcome {
 /** Runs one command on the shell. Throws if it could not be begun. */
 export async function carryOut(job: Job): Promise<Outcome> {
   const { engine, shell, run, request } = job;
-  const oomKillsBefore = oomKills(engine.boot.memoryCgroupDir);
+  const oomKillsBefore = engine.oom.read();
   const forced = new ForcedEnd(job);
   const timer =
     job.timeoutMs === undefined ? undefined : setTimeout(() => forced.begin("timed_out"), job.timeoutMs);
@@ -41,7 +40,7 @@ export async function carryOut(job: Job): Promise<Outcome> {
   );
   const kill = await forced.report;
   const aftermath = forced.because ?? aftermathOf(end);
-  const oom = (oomKills(engine.boot.memoryCgroupDir) ?? 0) > (oomKillsBefore ?? 0);
+  const oom = (engine.oom.read() ?? 0) > (oomKillsBefore ?? 0);
   const ending = endingOf({ end, because: forced.because, oom, kill });
   return { ending, shellExited: end.how !== "ended", aftermath };
 }
