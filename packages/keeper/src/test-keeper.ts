@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FENCE_HEADER, type KeeperBoot } from "@holdfast/protocol";
-import { hasEnvironmentEntry, listProcesses } from "./engine/proc-table.ts";
+import { hasEnvironmentEntry, listProcesses, signalExactly } from "./engine/proc-table.ts";
 
 /** A real keeper in a process of its own, as a test talks to it. */
 export interface TestKeeper extends AsyncDisposable {
@@ -77,10 +77,8 @@ function clientOf(parts: {
       headers: { ...headers, ...(init.headers as Record<string, string>) },
       unix: socketPath,
     });
-  const processes = () =>
-    listProcesses()
-      .map(({ pid }) => pid)
-      .filter((pid) => hasEnvironmentEntry(pid, `HOLDFAST_SANDBOX_ID=${boot.sandboxId}`));
+  const living = () =>
+    listProcesses().filter(({ pid }) => hasEnvironmentEntry(pid, `HOLDFAST_SANDBOX_ID=${boot.sandboxId}`));
   return {
     boot,
     child,
@@ -95,10 +93,14 @@ function clientOf(parts: {
     async crash() {
       child.kill("SIGKILL");
       await child.exited;
-      for (const pid of processes()) process.kill(pid, "SIGKILL");
+      // Until nobody is left: a killed process takes a moment, and may have started another in its last one.
+      for (let left = living(); left.length > 0; left = living()) {
+        for (const entry of left) signalExactly(entry, "SIGKILL");
+        await Bun.sleep(2);
+      }
     },
     openFds: () => readdirSync(`/proc/${child.pid}/fd`).length,
-    processes,
+    processes: () => living().map(({ pid }) => pid),
     async [Symbol.asyncDispose]() {
       // Not by a signal: between us and a keeper in its own namespaces is a launcher that would not pass it on.
       if (child.exitCode === null && child.signalCode === null) {
