@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { root, run } from "./harness.ts";
+import { ownEnvironment, root, run } from "./harness.ts";
 
 const NOBODY = 65534;
 const TUN = "/dev/net/tun";
@@ -69,7 +69,7 @@ async function npmStart(options: { as: string[]; env: Record<string, string>; cw
     stdout: "pipe",
     stderr: "inherit",
     cwd: options.cwd,
-    env: { ...process.env, ...options.env },
+    env: { ...ownEnvironment(), ...options.env },
   });
   let output = "";
   const ready = Promise.withResolvers<void>();

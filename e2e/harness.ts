@@ -105,7 +105,7 @@ export async function run(
     stdout: "pipe",
     stderr: "pipe",
     cwd: options.cwd ?? root,
-    env: { ...process.env, ...options.env },
+    env: { ...ownEnvironment(), ...options.env },
   });
   const [stdout, stderr, exitCode] = await Promise.all([
     new Response(child.stdout).text(),
@@ -113,6 +113,11 @@ export async function run(
     child.exited,
   ]);
   return { exitCode, stdout, stderr };
+}
+
+/** Without what `npm test` tells its own scripts: another npm below us must not take it for its user's settings. */
+export function ownEnvironment(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
 }
 
 /** The host's view: processes whose command line contains the text. */
