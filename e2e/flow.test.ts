@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { Sandbox } from "holdfast";
-import { hostProcesses, TestServer } from "./harness.ts";
+import { keeperPid, TestServer } from "./harness.ts";
 
 const GIB = 2 ** 30;
 /** A stalled or fast reader may cost buffers, never a share of what flows. */
@@ -49,10 +49,7 @@ test.each([
 
 /** How much the resident memory of server and keeper grows, at most, in MiB. */
 async function watchMemory(): Promise<{ stop(): Record<string, number> }> {
-  const keeper = (await hostProcesses(`hf-${sandbox.id}-g`)).filter((line) =>
-    line.includes(".holdfast/bin/keeper"),
-  );
-  const pids = { server: server.pid, keeper: Number.parseInt(keeper.at(-1) ?? "", 10) };
+  const pids = { server: server.pid, keeper: await keeperPid(sandbox) };
   const first = { server: residentMiB(pids.server), keeper: residentMiB(pids.keeper) };
   const most = { ...first };
   const timer = setInterval(() => {

@@ -126,17 +126,21 @@ export async function hostProcesses(text: string): Promise<string[]> {
   return stdout.split("\n").filter((line) => line.includes(text));
 }
 
-/** Ends the keeper of a running sandbox as an out-of-memory killer would, and waits until that was noticed. */
-export async function killKeeper(sandbox: Sandbox): Promise<void> {
+/** The host's number of a running sandbox's keeper: PID 1 of a namespace, which no process inside can pretend to be. */
+export async function keeperPid(sandbox: Sandbox): Promise<number> {
   const { generation } = (await sandbox.refresh()).info;
   const named = await hostProcesses(`hf-${sandbox.id}-g${generation}`);
   const keeper = named.map((line) => Number.parseInt(line, 10)).find(isFirstInNamespace);
   if (keeper === undefined) throw new Error(`no keeper among: ${named.join("; ")}`);
-  process.kill(keeper, "SIGKILL");
+  return keeper;
+}
+
+/** Ends the keeper of a running sandbox as an out-of-memory killer would, and waits until that was noticed. */
+export async function killKeeper(sandbox: Sandbox): Promise<void> {
+  process.kill(await keeperPid(sandbox), "SIGKILL");
   while ((await sandbox.refresh()).state !== "stopped") await Bun.sleep(10);
 }
 
-/** PID 1 of a namespace of its own: what a process inside cannot pretend to be. */
 function isFirstInNamespace(pid: number): boolean {
   return /^NSpid:.*\t1$/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 }
