@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { request } from "node:http";
 import { Sandbox } from "holdfast";
 import { hostProcesses, run, TestServer } from "./harness.ts";
 
@@ -97,6 +98,39 @@ test("out of memory is told apart from a plain kill", async () => {
   });
   await small.delete();
 }, 60_000);
+
+test("300 commands that are waited for do not hold up another", async () => {
+  let finished = 0;
+  const wait = async () => {
+    const answer = await postExec({ command: "sleep 5" });
+    finished++;
+    return answer;
+  };
+  const waiting = Array.from({ length: 300 }, wait);
+  await Bun.sleep(1_000);
+  expect(await postExec({ command: "echo through" })).toContain("through");
+  expect(finished).toBe(0);
+  for (const answer of await Promise.all(waiting)) expect(answer).toContain('"exitCode":0');
+}, 60_000);
+
+/** By node's own client, which has no bound on requests at a time. */
+function postExec(body: unknown): Promise<string> {
+  const options = {
+    method: "POST",
+    headers: { Authorization: `Bearer ${server.token}`, "Content-Type": "application/json" },
+    agent: false,
+  } as const;
+  return new Promise((resolve, reject) => {
+    const sent = request(`${server.url}/v1/sandboxes/${sandbox.id}/exec`, options, (answer) => {
+      let text = "";
+      answer.on("data", (chunk) => {
+        text += chunk;
+      });
+      answer.on("end", () => resolve(text));
+    });
+    sent.on("error", reject).end(JSON.stringify(body));
+  });
+}
 
 test("the SDK works on Node, too", async () => {
   const built = `${server.dataDir}/sdk.mjs`;
