@@ -1,4 +1,5 @@
 import { type Clock, nextStep, type Store } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import { carryOut, type EffectDeps } from "./effects.ts";
 import type { Keepers } from "./keepers.ts";
 
@@ -103,7 +104,9 @@ export class Reconciler {
     const { store, keepers, clock, closing } = this.#deps;
     for (let steps = 0; steps < MAX_STEPS; steps++) {
       const holding = await store.holding(sandboxId);
-      if (holding === undefined || closing.aborted) return;
+      if (holding === undefined) return;
+      // Whoever waits for this sandbox must be told, not left to ask again and again.
+      if (closing.aborted) throw shuttingDown();
       const step = nextStep(holding, {
         connected: isConnected(keepers, holding.lease?.instanceId),
         now: clock.now(),
@@ -113,6 +116,13 @@ export class Reconciler {
     }
     throw new Error(`sandbox ${sandboxId} does not come to rest`);
   }
+}
+
+function shuttingDown(): HoldfastError {
+  return new HoldfastError("unavailable", "the server is shutting down", {
+    hint: "try again when it is back; what was begun is finished then",
+    started: "no",
+  });
 }
 
 function isConnected(keepers: Keepers, instanceId: string | undefined): boolean {

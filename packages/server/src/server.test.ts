@@ -181,6 +181,20 @@ test("a restarted server adopts what runs, and the keeper is the same", async ()
   expect(provider.launches).toHaveLength(1);
 });
 
+test("a call that waits while the server shuts down is told so, and the next server finishes what was begun", async () => {
+  await create({ name: "one" });
+  await call("POST", "/v1/sandboxes/one/stop");
+  const holding = await server.sandboxes.get("one");
+  server.crash();
+  expect(await server.sandboxes.wake(holding).catch((error) => error)).toMatchObject({
+    code: "unavailable",
+    started: "no",
+  });
+  server = startServer();
+  await server.reconciler.adopt();
+  expect((await call("GET", "/v1/sandboxes/one")).body).toMatchObject({ state: "running", generation: 2 });
+});
+
 test("an instance that died while no server looked is explained, and comes back on the next use", async () => {
   await create({ name: "one" });
   server.crash();
