@@ -71,10 +71,13 @@ export class TestServer {
   /** Deletes every sandbox, ends the server and removes its data dir. */
   async dispose(): Promise<void> {
     if (this.#child?.exitCode !== null || this.#child?.signalCode !== null) await this.boot();
-
-    await Promise.all((await Sandbox.list(this.at)).map((sandbox) => sandbox.delete({ force: true })));
+    await this.deleteAll();
     await this.signal("SIGTERM");
     rmSync(this.dataDir, { recursive: true, force: true });
+  }
+
+  async deleteAll(): Promise<void> {
+    await Promise.all((await Sandbox.list(this.at)).map((sandbox) => sandbox.delete({ force: true })));
   }
 
   /** Keeps the output, and resolves with what `until` finds in it; at its end, with nothing. */
