@@ -1,12 +1,11 @@
 import { Database } from "bun:sqlite";
+import { chmodSync, existsSync } from "node:fs";
 import { HoldfastError } from "@holdfast/protocol";
 import { migrations } from "./migrations.ts";
 
 /** Opens the database and brings its schema up to date; refuses one that a newer version has already moved on. */
 export function openDatabase(path: string): Database {
-  const db = new Database(path, { create: true, strict: true });
-  // A lease must be on the disk before its instance exists, so a commit is an fsync.
-  db.run("PRAGMA journal_mode = WAL");
+  const db = openPrivately(path);
   db.run("PRAGMA synchronous = FULL");
   db.run("PRAGMA busy_timeout = 5000");
   try {
@@ -16,6 +15,20 @@ export function openDatabase(path: string): Database {
     throw error;
   }
   return db;
+}
+
+/** Secrets are in it, and what users put into a spec's environment: from the first moment it is for its owner alone. */
+function openPrivately(path: string): Database {
+  const before = process.umask(0o077);
+  try {
+    const db = new Database(path, { create: true, strict: true });
+    // A lease must be on the disk before its instance exists, so a commit is an fsync.
+    db.run("PRAGMA journal_mode = WAL");
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
+    return db;
+  } finally {
+    process.umask(before);
+  }
 }
 
 function migrate(db: Database): void {

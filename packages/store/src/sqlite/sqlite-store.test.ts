@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { storeConformance } from "@holdfast/testkit";
@@ -33,5 +33,19 @@ test("what was committed is there after the file is opened again; a newer schema
   raw.run("PRAGMA user_version = 999");
   raw.close();
   expect(() => open("third")).toThrow(/schema 999/);
+  rmSync(dir, { recursive: true });
+});
+
+test("no other user can read it, also where it was once made with another mode", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-store-"));
+  const path = join(dir, "test.db");
+  const modes = () => readdirSync(dir).map((file) => statSync(join(dir, file)).mode & 0o777);
+  for (const round of ["new", "again"]) {
+    const store = new SqliteStore({ path, newId: () => round, now: () => 1 });
+    await store.installationId();
+    expect(modes()).toEqual([0o600, 0o600, 0o600]);
+    store.close();
+    chmodSync(path, 0o644);
+  }
   rmSync(dir, { recursive: true });
 });
