@@ -1,12 +1,16 @@
-import { type Clock, nextStep, type Store } from "@holdfast/core";
+import { nextStep } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { carryOut, type EffectDeps } from "./effects.ts";
 import type { Keepers } from "./keepers.ts";
 
-/** Rows taken at once when many are due. */
-const BATCH = 64;
+/** Enough at once that one which hangs does not hold up the others, few enough not to start a storm. */
+const CONCURRENCY = 32;
 /** The timer that a lost wake-up would cost; every real wait is in a row, with its own time. */
 const LONGEST_SLEEP_MS = 60_000;
+/** A row that is due although it is being worked on must not make the loop spin. */
+const SHORTEST_SLEEP_MS = 100;
+/** After a pass that threw: mostly it is the store, whose disk is full, and would throw at once again. */
+const REST_AFTER_FAILURE_MS = 1_000;
 /** A sandbox passes through fewer steps than this on its longest way; more means that two rules disagree. */
 const MAX_STEPS = 50;
 
@@ -19,6 +23,8 @@ interface Pass {
 export class Reconciler {
   readonly #passes = new Map<string, Pass>();
   readonly #deps: EffectDeps;
+  /** Sandboxes that the loop has taken up. */
+  readonly #taken = new Set<string>();
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
 
@@ -63,27 +69,51 @@ export class Reconciler {
   }
 
   async #watchDueRows(): Promise<void> {
-    const { store, clock, closing } = this.#deps;
+    const { clock, closing, log } = this.#deps;
     while (!closing.aborted) {
-      const ids = await store.due(clock.now(), BATCH);
-      await eachOf(ids, (id) => this.#settleLogged(id));
-      await this.#sleepUntilDue(store, clock);
+      try {
+        await this.#takeUpDueRows();
+        await this.#sleepUntilDue();
+      } catch (error) {
+        log.error("the rows cannot be read", { error: String(error) });
+        await clock.sleep(REST_AFTER_FAILURE_MS, closing);
+      }
     }
   }
 
-  async #sleepUntilDue(store: Store, clock: Clock): Promise<void> {
-    this.#wake = new AbortController();
-    const due = (await store.nextDueAt()) ?? Number.POSITIVE_INFINITY;
-    const ms = Math.min(LONGEST_SLEEP_MS, Math.max(50, due - clock.now()));
-    await clock.sleep(ms, AbortSignal.any([this.#wake.signal, this.#deps.closing]));
+  /** Waits for none of them: a stop that hangs is no reason to be late for another sandbox. */
+  async #takeUpDueRows(): Promise<void> {
+    const { store, clock } = this.#deps;
+    const due = await store.due(clock.now(), CONCURRENCY + this.#taken.size);
+    const free = due.filter((id) => !this.#taken.has(id));
+    for (const id of free.slice(0, CONCURRENCY - this.#taken.size)) void this.#takeUp(id);
   }
 
-  async #settleLogged(sandboxId: string): Promise<void> {
+  async #takeUp(sandboxId: string): Promise<void> {
+    const { clock, closing } = this.#deps;
+    this.#taken.add(sandboxId);
+    const worked = await this.#settleLogged(sandboxId);
+    if (!worked) await clock.sleep(REST_AFTER_FAILURE_MS, closing);
+    this.#taken.delete(sandboxId);
+  }
+
+  async #sleepUntilDue(): Promise<void> {
+    const { store, clock, closing } = this.#deps;
+    this.#wake = new AbortController();
+    const due = (await store.nextDueAt()) ?? Number.POSITIVE_INFINITY;
+    const ms = Math.min(LONGEST_SLEEP_MS, Math.max(SHORTEST_SLEEP_MS, due - clock.now()));
+    await clock.sleep(ms, AbortSignal.any([this.#wake.signal, closing]));
+  }
+
+  /** Whether it came to rest. */
+  async #settleLogged(sandboxId: string): Promise<boolean> {
     try {
       await this.settle(sandboxId);
+      return true;
     } catch (error) {
       if (!this.#deps.closing.aborted)
         this.#deps.log.error("reconcile failed", { sandbox: sandboxId, error: String(error) });
+      return false;
     }
   }
 
@@ -93,6 +123,9 @@ export class Reconciler {
         pass.again = false;
         await this.#untilRest(sandboxId);
       } while (pass.again);
+    } catch (error) {
+      // A launch that was cut off: whatever it threw, this is why.
+      throw this.#deps.closing.aborted ? shuttingDown() : error;
     } finally {
       this.#passes.delete(sandboxId);
       // A step may have given a row a time that is nearer than the one the loop sleeps for.
@@ -129,10 +162,7 @@ function isConnected(keepers: Keepers, instanceId: string | undefined): boolean 
   return instanceId !== undefined && keepers.link(instanceId) !== undefined;
 }
 
-/** Enough at once to hide the waiting, few enough not to start a storm. */
-const CONCURRENCY = 16;
-
-async function eachOf(ids: readonly string[], work: (id: string) => Promise<void>): Promise<void> {
+async function eachOf(ids: readonly string[], work: (id: string) => Promise<unknown>): Promise<void> {
   const queue = ids.values();
   const worker = async () => {
     for (const id of queue) await work(id);

@@ -116,6 +116,23 @@ export function launchFailed(sandbox: SandboxRow): HoldfastError {
   );
 }
 
+/** It was started for this call and is gone again, and not because it could not be started. */
+export function endedMeanwhile({ sandbox }: Holding): HoldfastError {
+  const { name, desired, lastDeath } = sandbox;
+  if (desired === "stopped") {
+    return new HoldfastError("wrong_state", `sandbox ${name} was stopped while it was being started`, {
+      hint: "somebody else stopped it; the same call again starts it",
+      started: "no",
+    });
+  }
+  return new HoldfastError("keeper_lost", `sandbox ${name} ended as soon as it ran`, {
+    hint: "see lastDeath; the same call again starts it",
+    details: { lastDeath },
+    retryable: true,
+    started: "no",
+  });
+}
+
 export function notRunning(holding: Holding): HoldfastError {
   const { name, lastDeath } = holding.sandbox;
   return new HoldfastError("wrong_state", `sandbox ${name} is ${stateOf(holding)}`, {

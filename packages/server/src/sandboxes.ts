@@ -9,6 +9,7 @@ import {
   checkMemory,
   checkSupported,
   deleting,
+  endedMeanwhile,
   launchFailed,
   noSuchProvider,
   notRunning,
@@ -121,17 +122,24 @@ export class Sandboxes {
     return this.wake(forgiven ?? (await this.get(idOrName)));
   }
 
+  /** Promises that it will run: the intent is on the disk when this returns, and the next server knows of it, too. */
+  async begin({ sandbox, lease }: Holding): Promise<Holding> {
+    const begun = lease === undefined ? await this.#reserve(sandbox) : undefined;
+    this.#deps.reconciler.kick(sandbox.id);
+    return begun ?? this.get(sandbox.id);
+  }
+
   /** Makes it run: waits for a stop that is under way, then launches. */
   async wake(first: Holding): Promise<InUse> {
     const { store, reconciler } = this.#deps;
     const { id } = first.sandbox;
     let holding: Holding | undefined = first;
-    let launched = false;
+    let reservedAfter: SandboxRow | undefined;
     while (holding !== undefined) {
       refuseHopeless(holding);
       if (holding.lease === undefined) {
-        if (launched) throw launchFailed(holding.sandbox);
-        launched = (await this.#reserve(holding.sandbox)) !== undefined;
+        if (reservedAfter !== undefined) throw whyGone(holding, reservedAfter);
+        if ((await this.#reserve(holding.sandbox)) !== undefined) reservedAfter = holding.sandbox;
       }
       await reconciler.settle(id);
       holding = await store.holding(id);
@@ -179,9 +187,14 @@ export class Sandboxes {
       // A wish that is there already is not made again: its backoff goes on.
       if (holding.sandbox.desired === wish.desired && holding.sandbox.deleteMode === deleteMode)
         return holding;
+      const dueAt = this.#deps.clock.now();
       const saved = await this.#deps.store.save(holding, {
-        sandbox: { ...wish, deleteMode },
-        ...(isSettled(holding) && { lease: { dueAt: this.#deps.clock.now() } }),
+        sandbox: {
+          ...wish,
+          deleteMode,
+          ...(holding.lease === undefined && wish.desired === "deleted" && { dueAt }),
+        },
+        ...(isSettled(holding) && { lease: { dueAt } }),
       });
       if (saved !== undefined) return saved;
     }
@@ -222,6 +235,12 @@ export class Sandboxes {
   async #explainAbsence(idOrName: string): Promise<never> {
     throw absent(idOrName, await this.#deps.store.tombstone(idOrName));
   }
+}
+
+/** `before`: as it was when this call launched it. */
+function whyGone(holding: Holding, before: SandboxRow): HoldfastError {
+  const failedAgain = holding.sandbox.launchFailures > before.launchFailures;
+  return failedAgain ? launchFailed(holding.sandbox) : endedMeanwhile(holding);
 }
 
 /** It rests, and a new wish must wake it; otherwise it has a time of its own already. */

@@ -99,7 +99,7 @@ const events = createRoute({
   },
 });
 
-export function sandboxRoutes({ sandboxes, log }: AppDeps): App {
+export function sandboxRoutes({ sandboxes }: AppDeps): App {
   const app = newApp();
 
   app.openapi(create, async (c) => {
@@ -109,11 +109,9 @@ export function sandboxRoutes({ sandboxes, log }: AppDeps): App {
       idempotencyKey === undefined ? {} : { idempotencyKey },
     );
     if (c.req.valid("query").wait === "false") {
-      sandboxes
-        .wake(made)
-        .catch((error) => log.warn("launch failed", { sandbox: made.sandbox.id, error: String(error) }));
-      withGeneration(c, made);
-      return c.json(describe(made), 202);
+      const begun = await sandboxes.begin(made);
+      withGeneration(c, begun);
+      return c.json(describe(begun), 202);
     }
     c.env.mayBeSilent?.();
     const { holding } = await sandboxes.wake(made);
