@@ -61,19 +61,23 @@ const isGone = async (id: string) => (await store.holding(id)) === undefined;
 
 test("a stop that hangs holds up nobody else's", async () => {
   const [stuck, other] = [await running("stuck"), await running("other")];
-  const { promise: hangs, resolve: letGo } = Promise.withResolvers<void>();
+  const hanging = Promise.withResolvers<void>();
+  const letGo = Promise.withResolvers<void>();
   const stop = provider.stop.bind(provider);
   provider.stop = async (ref) => {
-    if (ref.sandboxId === stuck.sandbox.id) await hangs;
+    if (ref.sandboxId === stuck.sandbox.id) {
+      hanging.resolve();
+      await letGo.promise;
+    }
     return stop(ref);
   };
-  for (const holding of [stuck, other]) {
-    await store.save(holding, { sandbox: { desired: "deleted" }, lease: { dueAt: now } });
-  }
   server.reconciler.start();
+  await store.save(stuck, { sandbox: { desired: "deleted" }, lease: { dueAt: now } });
+  await hanging.promise;
+  await store.save(other, { sandbox: { desired: "deleted" }, lease: { dueAt: now } });
   await until(() => isGone(other.sandbox.id));
   expect(await isGone(stuck.sandbox.id)).toBe(false);
-  letGo();
+  letGo.resolve();
   await until(() => isGone(stuck.sandbox.id));
 });
 
