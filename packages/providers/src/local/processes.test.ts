@@ -54,6 +54,18 @@ test("a launcher is found at every moment, also between two of its programs", as
   }
 }, 20_000);
 
+test("only the beginning of what a process says of itself is read, however long it makes that", async () => {
+  const name = `hf-long-${process.pid}`;
+  const long = Array.from({ length: 12 }, () => "x".repeat(100_000));
+  const child = Bun.spawn(["sh", "-c", "read end", name, ...long], { stdin: "pipe" });
+  while (readProcess(child.pid)?.argv.includes(name) === false) await Bun.sleep(0);
+  expect((await findByName(name)).map(({ pid, argv }) => [pid, argv])).toEqual([
+    [child.pid, ["sh", "-c", "read end", name]],
+  ]);
+  child.stdin.end();
+  await child.exited;
+});
+
 test("a pid that is used again is another process, and a zombie is none", async () => {
   const child = Bun.spawn(["sleep", "30"]);
   const known = readProcess(child.pid);

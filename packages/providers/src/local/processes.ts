@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isCode } from "./atomic-file.ts";
@@ -131,8 +131,29 @@ function numbers(status: string, field: string): number[] {
   return line.split(/\s+/).map(Number);
 }
 
+/** Only the beginning: a process inside can make its arguments as long as its memory, and so our reading of them. */
 function readProcFile(pid: number, file: string): string | undefined {
-  return orGone(() => readFileSync(`/proc/${pid}/${file}`, "utf8"));
+  return orGone(() => {
+    const fd = openSync(`/proc/${pid}/${file}`, "r");
+    try {
+      return readBeginning(fd);
+    } finally {
+      closeSync(fd);
+    }
+  });
+}
+
+/** Many times what our own programs have; one buffer for all, because every look reads some hundred files. */
+const beginning = Buffer.allocUnsafe(64 * 1024);
+
+function readBeginning(fd: number): string {
+  let size = 0;
+  while (size < beginning.length) {
+    const read = readSync(fd, beginning, size, beginning.length - size, null);
+    if (read === 0) break;
+    size += read;
+  }
+  return beginning.toString("utf8", 0, size);
 }
 
 /** A process that ends while we look is gone; any other failure to look is an error. */
