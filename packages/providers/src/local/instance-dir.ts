@@ -4,6 +4,7 @@ import type { KeeperBoot } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
 import { generatedEtcFiles } from "./etc-files.ts";
 import { draftDir, type Identity, instanceDir, writeIdentity } from "./identity.ts";
+import { SOCKET_DIR } from "./keeper-socket.ts";
 import { files } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
 import { blockedRoutes, nameserverOf } from "./network.ts";
@@ -28,6 +29,7 @@ export async function makeInstanceDir(layout: Layout, identity: Identity): Promi
   await removeTree(draft);
   await makeDir(draft, { mode: 0o711 });
   await makeDir(join(draft, "etc"), { mode: 0o755 });
+  await makeDir(join(draft, SOCKET_DIR), { mode: 0o700 });
   await makeDir(join(draft, "run"), { mode: 0o700, uid });
   await makeDir(join(draft, "tmp"), { mode: 0o700, uid });
   for (const shared of ["tmp", "var"]) await makeDir(join(draft, "tmp", shared), { mode: 0o1777, uid });

@@ -10,7 +10,7 @@ import { makeDir } from "./owned-files.ts";
  *     keepers/<hash>/           a keeper's binary with its loader and libraries, kept as long as an instance uses it
  *     uids/<uid>                a claim on a host user id; its content is the sandbox that holds it
  *     sandboxes/<sandbox>/      the disk: disk.json, workspace/, home/, state/
- *     instances/<name>/         one instance: identity.json, keeper.json, run/, tmp/, etc/, launch.log
+ *     instances/<name>/         one instance: identity.json, keeper.pid, socket/, run/, tmp/, etc/, launch.log
  */
 export interface Layout {
   readonly dataDir: string;

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceRef, Observation } from "@holdfast/core";
 import { isCode } from "./atomic-file.ts";
 import { type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
+import { keeperSocket } from "./keeper-socket.ts";
 import type { Layout } from "./layout.ts";
 import { findByName, type HostProcess, isKeeper, readProcess } from "./processes.ts";
 
@@ -53,7 +54,7 @@ export async function findKeeper(
 function running(dir: string, identity: Identity | undefined, detail: string): Observation {
   return {
     state: "running",
-    keeper: { kind: "unix", path: join(dir, "run/keeper.sock") },
+    keeper: { kind: "unix", path: keeperSocket(dir) },
     limits: identity?.limits ?? { state: "none", detail: "unknown: the instance's directory is gone" },
     detail,
   };

@@ -8,6 +8,7 @@ import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
 import { instanceDir, nameOf } from "./identity.ts";
 import { removeBootFile } from "./instance-dir.ts";
+import { bornSocket, keeperSocket, secureSocket } from "./keeper-socket.ts";
 import { LOG } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
 import { findByName } from "./processes.ts";
@@ -25,17 +26,16 @@ export async function untilReady(
   options: { layout: Layout; launcher: Promise<unknown> | undefined; signal: AbortSignal },
 ): Promise<void> {
   const dir = instanceDir(options.layout, ref);
-  const socket = join(dir, "run/keeper.sock");
   const deadline = performance.now() + READY_TIMEOUT_MS;
   using news = new SocketNews(join(dir, "run"), options.launcher);
-  while (!(await accepts(socket))) {
+  while (!(await accepts(dir))) {
     options.signal.throwIfAborted();
     // Once more after the look: the keeper may have come up in between.
-    if (news.mayHaveEnded && (await findByName(nameOf(ref))).length === 0 && !(await accepts(socket))) {
+    if (news.mayHaveEnded && (await findByName(nameOf(ref))).length === 0 && !(await accepts(dir))) {
       throw await launchFailed(dir, "it ended before its keeper answered");
     }
     if (performance.now() > deadline) throw await launchFailed(dir, "its keeper did not answer in time");
-    if (existsSync(socket)) await sleep(ANSWER_PAUSE_MS, undefined, { signal: options.signal });
+    if (existsSync(bornSocket(dir))) await sleep(ANSWER_PAUSE_MS, undefined, { signal: options.signal });
     else await news.next(LOOK_PAUSE_MS);
   }
   await removeBootFile(dir);
@@ -77,9 +77,10 @@ class SocketNews {
   }
 }
 
-function accepts(path: string): Promise<boolean> {
+async function accepts(dir: string): Promise<boolean> {
+  if (!(await secureSocket(dir))) return false;
   return new Promise((resolve) => {
-    const socket = connect(path);
+    const socket = connect(keeperSocket(dir));
     const answer = (accepted: boolean): void => {
       socket.destroy();
       resolve(accepted);
