@@ -7,7 +7,7 @@ import { draftDir, type Identity, instanceDir, writeIdentity } from "./identity.
 import { SOCKET_DIR } from "./keeper-socket.ts";
 import { files } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
-import { blockedRoutes, nameserverOf } from "./network.ts";
+import { blockedLinkLocals, blockedRoutes, nameserverOf } from "./network.ts";
 import { makeDir, writeOwned } from "./owned-files.ts";
 import { exists, removeTree } from "./remove-tree.ts";
 import { seccompProgram } from "./seccomp.ts";
@@ -43,7 +43,10 @@ export async function writeInputs(dir: string, { uid, network, hostname, boot }:
   for (const [file, text] of Object.entries(etc))
     await writeOwned(join(dir, "etc", file), text, { mode: 0o644 });
   await writeOwned(join(dir, files.seccomp), seccompProgram(), { mode: 0o644 });
-  if (network === "full") await writeOwned(join(dir, files.routes), blockedRoutes(), { mode: 0o644 });
+  if (network === "full") {
+    await writeOwned(join(dir, files.routes), blockedRoutes(), { mode: 0o644 });
+    await writeOwned(join(dir, files.rules6), blockedLinkLocals(), { mode: 0o644 });
+  }
   // The secret is in it: for the sandbox's user alone, who opens it, and only until the keeper has read it.
   await removeBootFile(dir);
   await writeOwned(join(dir, files.boot), JSON.stringify(boot), { mode: 0o400, uid });

@@ -29,7 +29,12 @@ export interface Launcher {
 export const CLAIM = "launched";
 export const LOG = "launch.log";
 /** In the instance's directory: what the launcher opens for the keeper and for bubblewrap. */
-export const files = { boot: "boot.json", seccomp: "seccomp.bpf", routes: "routes" } as const;
+export const files = {
+  boot: "boot.json",
+  seccomp: "seccomp.bpf",
+  routes: "routes",
+  rules6: "rules6",
+} as const;
 
 /** Joining first: a process that was started outside the limits could have children outside them, too. */
 const FIRST_SCRIPT = `umask 022; mkdir "$1" || exit 0; shift
@@ -41,7 +46,7 @@ exec "$@"`;
  * streams. With pasta this shell is root of the new network namespace, and nobody is after it.
  */
 const LAST_SCRIPT = `exec ${BOOT_FD}< "$1/${files.boot}" ${SECCOMP_FD}< "$1/${files.seccomp}" || exit 1; shift
-if [ -n "$1" ]; then "$1" -batch "$2" || exit 1; fi; shift 2
+if [ -n "$1" ]; then "$1" -batch "$2" && "$1" -6 -batch "$3" || exit 1; fi; shift 3
 exec "$@"`;
 
 /**
@@ -77,7 +82,9 @@ function launcherArgv({ view, uid, cgroups, limitsPrefix }: Launcher): string[] 
     ...(isRoot() ? dropRights(uid, view.network) : []),
     ...(full ? pastaCommand() : []),
     ...[sh, "-c", LAST_SCRIPT, view.name, view.instance],
-    ...(full ? [programPath("ip"), join(view.instance, files.routes)] : ["", ""]),
+    ...(full
+      ? [programPath("ip"), join(view.instance, files.routes), join(view.instance, files.rules6)]
+      : ["", "", ""]),
     programPath("bwrap"),
     ...bwrapArgs(view),
   ];

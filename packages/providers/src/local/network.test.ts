@@ -32,6 +32,8 @@ test.if(asRoot && isFull)(
       loopback6: "nobody",
       hostAddress: "nobody",
       otherHostAddress: "nobody",
+      hostAddress6: "nobody",
+      hostLinkLocal: "nobody",
       name: "203.0.113.7",
       withoutNetwork: "nobody",
       twoOnOnePort: "listens listens",

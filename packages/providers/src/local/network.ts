@@ -76,9 +76,22 @@ export function pastaCommand(): string[] {
  */
 export function blockedRoutes(): string {
   const v4 = ownAddresses4().filter((address) => !address.startsWith("127."));
-  const v6 = ownAddresses6().filter((address) => address !== LOOPBACK6 && !address.startsWith("fe80:"));
+  const v6 = ownAddresses6().filter((address) => address !== LOOPBACK6 && !isLinkLocal(address));
   const targets = [...v4.map((address) => `${address}/32`), ...v6.map((address) => `${address}/128`)];
   return targets.map((target) => `route add unreachable ${target}\n`).join("");
+}
+
+/**
+ * The same for link-local addresses, for `ip -6 -batch`: who connects to one names the interface, and then the kernel
+ * passes over a route that is not on it. A rule is asked before any route.
+ */
+export function blockedLinkLocals(): string {
+  const targets = ownAddresses6().filter(isLinkLocal);
+  return targets.map((address) => `rule add to ${address}/128 unreachable\n`).join("");
+}
+
+function isLinkLocal(address: string): boolean {
+  return /^fe[89ab]/.test(address);
 }
 
 const LOOPBACK6 = "0000:0000:0000:0000:0000:0000:0000:0001";
@@ -93,7 +106,8 @@ function ownAddresses6(): string[] {
   // Not there where IPv6 is switched off: then nothing can be reached by it either.
   if (!existsSync("/proc/net/if_inet6")) return [];
   const lines = readFileSync("/proc/net/if_inet6", "utf8").matchAll(/^([0-9a-f]{32}) /gm);
-  return [...lines].map((line) => (line[1] ?? "").replace(/(.{4})(?!$)/g, "$1:"));
+  // Once each: two interfaces with one hardware address have the same link-local one.
+  return [...new Set([...lines].map((line) => (line[1] ?? "").replace(/(.{4})(?!$)/g, "$1:")))];
 }
 
 function openToAll(mode: number): boolean {
