@@ -7,7 +7,8 @@ import { migrations } from "./migrations.ts";
 export function openDatabase(path: string): Database {
   const db = openPrivately(path);
   db.run("PRAGMA synchronous = FULL");
-  db.run("PRAGMA busy_timeout = 5000");
+  // We alone write. A backup or a curious person may hold it for a moment, and while we wait nobody is served.
+  db.run("PRAGMA busy_timeout = 1000");
   try {
     migrate(db);
   } catch (error) {

@@ -49,3 +49,21 @@ test("no other user can read it, also where it was once made with another mode",
   }
   rmSync(dir, { recursive: true });
 });
+
+test("a database that somebody holds is unavailable, with nothing changed, and works again afterwards", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-store-"));
+  const path = join(dir, "test.db");
+  const store = new SqliteStore({ path, newId: () => "installation", now: () => 1 });
+  const other = new Database(path);
+  other.run("BEGIN IMMEDIATE");
+  await expect(store.installationId()).rejects.toMatchObject({
+    code: "unavailable",
+    retryable: true,
+    details: { sqlite: "SQLITE_BUSY" },
+  });
+  other.run("ROLLBACK");
+  expect(await store.installationId()).toBe("installation");
+  other.close();
+  store.close();
+  rmSync(dir, { recursive: true });
+});

@@ -13,6 +13,7 @@ import {
   type Tombstone,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { explained } from "./failures.ts";
 import { openDatabase } from "./open.ts";
 import { type Columns, toColumns, toEntry, toLease, toSandbox, toTombstone } from "./rows.ts";
 
@@ -253,16 +254,16 @@ export class SqliteStore implements Store {
   }
 
   #one(sql: string, ...values: SQLQueryBindings[]): Columns | undefined {
-    return this.#db.query<Columns, SQLQueryBindings[]>(sql).get(...values) ?? undefined;
+    return explained(() => this.#db.query<Columns, SQLQueryBindings[]>(sql).get(...values)) ?? undefined;
   }
 
   #all(sql: string, ...values: SQLQueryBindings[]): Columns[] {
-    return this.#db.query<Columns, SQLQueryBindings[]>(sql).all(...values);
+    return explained(() => this.#db.query<Columns, SQLQueryBindings[]>(sql).all(...values));
   }
 
   /** Takes the write lock first, so that what is read inside is still true at the commit. */
   #write<T>(work: () => T): T {
-    return this.#db.transaction(work).immediate();
+    return explained(() => this.#db.transaction(work).immediate());
   }
 }
 
