@@ -35,6 +35,17 @@ test("files live on in the next generation; what was temporary does not", async 
   await machine.clear();
 }, 20_000);
 
+test("work that locks itself out of its own directories is let in again by the next start", async () => {
+  const first = await machine.launch({ network: "none" });
+  const lock = "chmod 000 /home/user /.holdfast/state; chmod 055 /workspace";
+  expect(await machine.run(first, "sh", "-c", lock)).toMatchObject({ exitCode: 0, stderr: "" });
+  await machine.provider.stop(first, "graceful", soon());
+  const next = await machine.launch({ network: "none" }, { ...first, instanceId: "i2", generation: 2 });
+  const modes = await machine.run(next, "stat", "-c", "%a", "/home/user", "/.holdfast/state", "/workspace");
+  expect(modes.stdout).toBe("700\n700\n755\n");
+  await machine.clear();
+}, 20_000);
+
 /** Deeper than a path can be long, without permissions, with links out and names that look like options. */
 const HOSTILE = `
   for dir in /workspace /home/user /tmp /.holdfast/state; do

@@ -1,4 +1,4 @@
-import { readFile, rename } from "node:fs/promises";
+import { chmod, lstat, readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { DiskObservation, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
@@ -22,7 +22,7 @@ const PARTS = ["workspace", "home", "state"] as const;
 /** Makes the disk, or finds the one that is there. A half-made one has another name and is made again. */
 export async function ensureDisk(layout: Layout, ref: SandboxRef): Promise<Disk> {
   const found = await readDisk(layout, ref.sandboxId);
-  if (found !== undefined) return ownDisk(found, ref);
+  if (found !== undefined) return openUp(ownDisk(found, ref));
   const uid = await claimUid(layout, ref.sandboxId);
   const draft = draftDir(layout, ref.sandboxId);
   await removeTree(draft);
@@ -33,6 +33,21 @@ export async function ensureDisk(layout: Layout, ref: SandboxRef): Promise<Disk>
   await rename(draft, diskDir(layout, sandboxId));
   return { dir: diskDir(layout, sandboxId), ref: { installationId, sandboxId }, uid };
 }
+
+/**
+ * The work inside owns the parts and may have locked them, by mistake or not; the keeper could never start on them
+ * again. The parts themselves cannot have been replaced: the directory that they are in is not seen inside.
+ */
+async function openUp(disk: Disk): Promise<Disk> {
+  for (const part of PARTS) {
+    const path = join(disk.dir, part);
+    const { mode } = await lstat(path);
+    if ((mode & OWNER_MAY_ALL) !== OWNER_MAY_ALL) await chmod(path, (mode & 0o7777) | OWNER_MAY_ALL);
+  }
+  return disk;
+}
+
+const OWNER_MAY_ALL = 0o700;
 
 /** Nothing may run on it any more; the caller has made sure. May be called twice. */
 export async function deleteDisk(layout: Layout, ref: SandboxRef): Promise<DiskObservation> {
