@@ -1,6 +1,5 @@
 import type { Found, InstanceRef, SandboxRef } from "@holdfast/core";
 import { listDisks } from "./disk.ts";
-import { isRoot } from "./host-user.ts";
 import { instanceDirs, nameOf, parseRef, readIdentity } from "./identity.ts";
 import { INSTANCE_VARIABLE } from "./inside.ts";
 import type { Layout } from "./layout.ts";
@@ -42,8 +41,7 @@ async function refsOnDisk(layout: Layout): Promise<InstanceRef[]> {
 
 /** Keepers carry who they are, so that one whose directory somebody has removed is found, too. */
 async function runningRefs(): Promise<InstanceRef[]> {
-  const visible = (await findKeepers()).filter(({ uid }) => isRoot() || uid === process.getuid?.());
-  return visible.flatMap(({ pid, argv }) => {
+  return (await findKeepers()).flatMap(({ pid, argv }) => {
     const marker = readVariable(pid, INSTANCE_VARIABLE);
     if (marker === undefined) return []; // it ended meanwhile
     const ref = parseRef(JSON.parse(marker));

@@ -21,6 +21,12 @@ export function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
+/** Whether a process of this user can be one that we started: anybody on the host can give his own our names. */
+export function isOurUser(uid: number): boolean {
+  if (!isRoot()) return uid === process.getuid?.();
+  return uid === 0 || (uid >= FIRST_UID && uid <= PROBE_UID);
+}
+
 /** The id that this sandbox's processes run as. Claimed once, found again later, also after a crash in between. */
 export async function claimUid(layout: Layout, sandboxId: string): Promise<number> {
   const own = process.getuid?.() ?? 0;

@@ -54,6 +54,23 @@ test("a launcher is found at every moment, also between two of its programs", as
   }
 }, 20_000);
 
+test.if(process.getuid?.() === 0)(
+  "another user's process is none of ours, whatever it is called",
+  async () => {
+    const name = `hf-stranger-${process.pid}`;
+    const stranger = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    const child = Bun.spawn([...stranger, "sh", "-c", "echo; read end", name], {
+      stdin: "pipe",
+      stdout: "pipe",
+    });
+    await child.stdout.getReader().read();
+    expect(readProcess(child.pid)?.argv.at(-1)).toBe(name);
+    expect(await findByName(name)).toEqual([]);
+    child.stdin.end();
+    await child.exited;
+  },
+);
+
 test("only the beginning of what a process says of itself is read, however long it makes that", async () => {
   const name = `hf-long-${process.pid}`;
   const long = Array.from({ length: 12 }, () => "x".repeat(100_000));

@@ -2,6 +2,7 @@ import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isCode } from "./atomic-file.ts";
+import { isOurUser } from "./host-user.ts";
 import { inside } from "./inside.ts";
 
 /** A process of the host, trusted only together with its start time: pids are used again. */
@@ -29,13 +30,16 @@ const EXEC_LOOKS = 100;
 export function findByName(name: string): Promise<HostProcess[]> {
   return scan(
     (argv) => argv.includes(name),
-    (found) => isKeeper(found) || isWrapper(found),
+    (found) => isOurUser(found.uid) && (isKeeper(found) || isWrapper(found)),
   );
 }
 
-/** Every keeper on this host, whoever started it. */
+/** Every keeper on this host that a server of this user may have started. */
 export function findKeepers(): Promise<HostProcess[]> {
-  return scan((argv) => argv[0] === inside.loader, isKeeper);
+  return scan(
+    (argv) => argv[0] === inside.loader,
+    (found) => isOurUser(found.uid) && isKeeper(found),
+  );
 }
 
 /**
