@@ -46,6 +46,8 @@ function serveTcp(app: App, { host, port }: { host: string; port: number }) {
       idleTimeout: IDLE_SECONDS,
       hostname: host,
       port,
+      // Bun shares the port outside development: two servers would then take turns in answering.
+      reusePort: false,
     });
   } catch (cause) {
     throw new HoldfastError("unavailable", `cannot listen on ${host}:${port}: ${(cause as Error).message}`, {
