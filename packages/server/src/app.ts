@@ -4,6 +4,7 @@ import { bodyLimit } from "hono/body-limit";
 import { bearerAuth } from "./http/auth.ts";
 import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
+import { nameSchemas } from "./http/schema-names.ts";
 import { newRequestId } from "./ids.ts";
 import type { Log } from "./log.ts";
 import { commandRoutes } from "./routes/commands.ts";
@@ -58,6 +59,7 @@ export function createApp(deps: AppDeps): App {
   app.notFound((c) => errorResponse(noRoute(c.req.method, c.req.path), c));
 
   app.route("/", healthRoutes(deps));
+  nameSchemas();
   app.doc31("/openapi.json", {
     openapi: "3.1.0",
     info: {
@@ -98,6 +100,9 @@ function refuseUntilReady({ notReady }: AppDeps): Parameters<App["use"]>[1] {
   };
 }
 
+/** A process's stdin, and nothing that only ends like it: a sandbox may be called "stdin". */
+const STREAMING = /^\/v1\/sandboxes\/[^/]+\/processes\/[^/]+\/stdin$/;
+
 function jsonBodyLimit(): Parameters<App["use"]>[1] {
   const limit = bodyLimit({
     maxSize: MAX_BODY_BYTES,
@@ -108,7 +113,7 @@ function jsonBodyLimit(): Parameters<App["use"]>[1] {
       });
     },
   });
-  return (c, next) => (c.req.path.endsWith("/stdin") ? next() : limit(c, next));
+  return (c, next) => (STREAMING.test(c.req.path) ? next() : limit(c, next));
 }
 
 function noRoute(method: string, path: string): HoldfastError {

@@ -356,8 +356,15 @@ test("more calls at once than the limit are told to come back", async () => {
   expect(codes.filter((status) => status === 429)).toHaveLength(12);
 });
 
-test("the OpenAPI document has every route", async () => {
+test("the OpenAPI document has every route, with a summary and shapes by their names", async () => {
   const document = await (await server.app.request("/openapi.json")).json();
+  const operations = Object.values<Record<string, { summary?: string }>>(document.paths).flatMap(
+    Object.values,
+  );
+  expect(operations.filter(({ summary }) => !summary)).toEqual([]);
+  expect(document.paths["/v1/sandboxes/{id}"].get.responses[200].content["application/json"].schema).toEqual({
+    $ref: "#/components/schemas/Sandbox",
+  });
   expect(Object.keys(document.paths)).toEqual(
     expect.arrayContaining([
       "/v1/sandboxes",
@@ -366,4 +373,10 @@ test("the OpenAPI document has every route", async () => {
       "/v1/sandboxes/{id}/processes/{processId}/logs",
     ]),
   );
+});
+
+test("only a process's stdin has no bound, not what is called like it", async () => {
+  const labels = { a: "x".repeat(17 * 1024 * 1024) };
+  const answer = await call("PUT", "/v1/sandboxes/by-name/stdin", { body: { labels } });
+  expect([answer.status, codeOf(answer)]).toEqual([413, "too_large"]);
 });
