@@ -1,5 +1,5 @@
 import type { KeeperLink } from "@holdfast/keeper-link";
-import { TERMINAL_SUBPROTOCOL, terminalCloseCode } from "@holdfast/protocol";
+import { HoldfastError, TERMINAL_SUBPROTOCOL, terminalCloseCode } from "@holdfast/protocol";
 
 /**
  * Between a viewer's socket and its terminal in the keeper. Frames pass as they are. A viewer that does not
@@ -47,21 +47,34 @@ export class TerminalRelay {
   }
 
   #toViewer(data: string | ArrayBuffer): void {
-    if (typeof data === "string") {
-      this.#follow(data);
-      this.#viewer?.sendText(data);
-      return;
-    }
-    this.#viewer?.sendBinary(new Uint8Array(data));
-    this.#passed += data.byteLength;
+    if (typeof data === "string") this.#passText(data);
+    else this.#passBytes(new Uint8Array(data));
+  }
+
+  #passBytes(bytes: Uint8Array<ArrayBuffer>): void {
+    this.#viewer?.sendBinary(bytes);
+    this.#passed += bytes.byteLength;
     this.#acknowledge();
   }
 
-  /** Keeps the offset in step with what the keeper says about it. */
-  #follow(text: string): void {
-    const frame = JSON.parse(text) as { type?: string; offset?: number; to?: number };
-    if (frame.type === "ready") this.#passed = frame.offset ?? 0;
-    if (frame.type === "truncated") this.#passed = frame.to ?? this.#passed;
+  /** Keeps the offset in step with what the keeper says about it; a keeper that talks nonsense is not listened to. */
+  #passText(text: string): void {
+    const offset = offsetAfter(text, this.#passed);
+    if (offset === undefined) {
+      this.#giveUp();
+      return;
+    }
+    this.#passed = offset;
+    this.#viewer?.sendText(text);
+  }
+
+  #giveUp(): void {
+    const error = new HoldfastError("internal", "the sandbox's keeper said something that makes no sense", {
+      hint: "the workload may have tampered with its keeper: look at the timeline, or recreate the sandbox",
+    });
+    this.#viewer?.sendText(JSON.stringify({ type: "error", ...error.toBody() }));
+    this.#viewer?.close(terminalCloseCode.refused, "the keeper makes no sense");
+    this.#keeper?.close();
   }
 
   #acknowledge(): void {
@@ -73,6 +86,23 @@ export class TerminalRelay {
 
 /** On the way to a viewer that does not acknowledge: enough for a fast line, little enough for ten thousand viewers. */
 const WINDOW_BYTES = 256 * 1024;
+
+/** The offset of the next byte, after this frame; `undefined` if it is none. */
+function offsetAfter(text: string, before: number): number | undefined {
+  const frame = parsed(text);
+  if (frame === undefined) return undefined;
+  const said = frame.type === "ready" ? frame.offset : frame.type === "truncated" ? frame.to : before;
+  return Number.isSafeInteger(said) && Number(said) >= 0 ? Number(said) : undefined;
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const frame: unknown = JSON.parse(text);
+    return typeof frame === "object" && frame !== null ? { ...frame } : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 /** A keeper that vanished (1006) may be back in a moment; 1006 itself must not be sent. */
 function closeCode(code: number): number {
