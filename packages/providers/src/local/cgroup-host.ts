@@ -1,4 +1,4 @@
-import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isRoot } from "./host-user.ts";
 import { makeDir } from "./owned-files.ts";
@@ -86,18 +86,22 @@ async function tryV1(mounts: readonly Mount[]): Promise<Extract<CgroupHost, { ki
   return parents;
 }
 
-/** Really moves a process in: the right to make a directory is not the right to use it. */
+/**
+ * Really moves a process in: the right to make a directory is not the right to use it. One shell makes the trial and
+ * clears it away, so that nothing is left when the server is killed in between.
+ */
+const TRIAL_SCRIPT = `trial=$0/probe-$$; [ -d "$trial" ] || mkdir "$trial" || exit 1
+"$1" -c 'echo $$ > "$0/cgroup.procs"' "$trial"; joined=$?
+rmdir "$trial" && exit $joined`;
+
 async function canJoin(parent: string): Promise<boolean> {
-  const trial = join(parent, `probe-${process.pid}`);
   try {
     if (isRoot()) await makeDir(parent, { mode: 0o755 });
-    await mkdir(trial);
   } catch {
     return false;
   }
-  const joined = await succeeds([programPath("sh"), "-c", 'echo $$ > "$0/cgroup.procs"', trial]);
-  await rmdir(trial);
-  return joined;
+  const sh = programPath("sh");
+  return succeeds([sh, "-c", TRIAL_SCRIPT, parent, sh]);
 }
 
 async function canUseSystemd(): Promise<boolean> {
