@@ -8,6 +8,7 @@ const Health = z.object({ status: z.enum(["ok", "not ready"]), reason: z.string(
 const healthz = createRoute({
   method: "get",
   path: "/healthz",
+  summary: "Whether the server's process runs",
   security: [],
   responses: { 200: answer("the process runs", Health) },
 });
@@ -15,6 +16,7 @@ const healthz = createRoute({
 const readyz = createRoute({
   method: "get",
   path: "/readyz",
+  summary: "Whether the server serves, and if not, why",
   security: [],
   responses: { 200: answer("it serves", Health), 503: answer("not yet, and why", Health) },
 });

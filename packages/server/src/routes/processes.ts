@@ -28,7 +28,13 @@ const list = createRoute({
   responses: { 200: answer("all of them", ProcessList), ...refusals },
 });
 
-const get = createRoute({ method: "get", path: at, request: { params: byProcess }, responses: one });
+const get = createRoute({
+  method: "get",
+  path: at,
+  summary: "One process: whether it runs, or how it ended",
+  request: { params: byProcess },
+  responses: one,
+});
 
 const logs = createRoute({
   method: "get",
@@ -52,6 +58,7 @@ const stdin = createRoute({
 const closeStdin = createRoute({
   method: "post",
   path: `${at}/stdin/close`,
+  summary: "Close its standard input: the program reads the end",
   request: { params: byProcess },
   responses: { 204: { description: "closed" }, ...refusals },
 });
@@ -59,6 +66,7 @@ const closeStdin = createRoute({
 const signal = createRoute({
   method: "post",
   path: `${at}/signal`,
+  summary: "Send the program itself one signal",
   request: { params: byProcess, ...jsonBody(SignalRequest) },
   responses: one,
 });

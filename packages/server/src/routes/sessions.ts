@@ -41,6 +41,7 @@ const list = createRoute({
 const get = createRoute({
   method: "get",
   path: at,
+  summary: "One session: its shell, and what runs and waits in it",
   request: { params: bySession },
   responses: { 200: answer("the session", Session), ...refusals },
 });

@@ -39,7 +39,13 @@ const list = createRoute({
   responses: { 200: answer("all of them", TerminalList), ...refusals },
 });
 
-const get = createRoute({ method: "get", path: at, request: { params: byTerminal }, responses: one });
+const get = createRoute({
+  method: "get",
+  path: at,
+  summary: "One terminal, also for a while after its end",
+  request: { params: byTerminal },
+  responses: one,
+});
 
 const destroy = createRoute({
   method: "delete",
@@ -52,6 +58,7 @@ const destroy = createRoute({
 const resize = createRoute({
   method: "post",
   path: `${at}/resize`,
+  summary: "Change its size, for all who are attached",
   request: { params: byTerminal, ...jsonBody(TerminalSize) },
   responses: one,
 });
