@@ -34,6 +34,13 @@ const cases: [string, ServerAddress, Record<string, string>, { url: string; toke
   ],
 ];
 
+test.each(["foo", "127.0.0.1:4750", "ftp://x", "http://"])(
+  "%s is refused before anything is sent",
+  async (url) => {
+    await expect(discover({}, { HOLDFAST_URL: url })).rejects.toMatchObject({ code: "invalid_argument" });
+  },
+);
+
 test.each(cases)("%s", async (_, address, env, found) => {
   expect(await discover(address, env)).toEqual(found);
 });

@@ -1,3 +1,4 @@
+import { HoldfastError } from "@holdfast/protocol/errors";
 import { DEFAULT_PORT } from "@holdfast/protocol/version";
 
 /** Which server, and how to prove who we are. Everything may be left out on the server's own machine. */
@@ -26,6 +27,7 @@ export async function discover(
     /\/+$/,
     "",
   );
+  if (!/^https?:/.test(url) || !URL.canParse(url)) throw noAddress(url);
   const token = address.token ?? nonEmpty(env.HOLDFAST_TOKEN);
   if (token !== undefined) return { url, token: token.trim() };
   // This machine's token is for this machine's server: another host must never be sent it.
@@ -34,6 +36,13 @@ export async function discover(
     url,
     token: await tokenIn(address.dataDir ?? nonEmpty(env.HOLDFAST_DATA_DIR) ?? defaultDataDir(env)),
   };
+}
+
+function noAddress(url: string): HoldfastError {
+  return new HoldfastError("invalid_argument", `"${url}" is not the address of a server`, {
+    hint: `Set HOLDFAST_URL (or --url) to one such as http://127.0.0.1:${DEFAULT_PORT}.`,
+    started: "no",
+  });
 }
 
 /** The server's own default: a folder under /var/lib for root, the XDG data folder for everybody else. */
