@@ -232,6 +232,8 @@ test("stop, start, events and rm; one failure does not keep the others", async (
   expect(removed).toMatchObject({ stdout: "a\nb\n", code: 1 });
   expect(removed.stderr).toContain('error: there is no sandbox "nope"\n');
   expect(fake.sandboxes.size).toBe(0);
+  expect((await holdfast(["events", "a"])).stdout).toContain("created  -      by=test\n");
+  expect((await holdfast(["inspect", "a"])).stderr).toContain("error: sandbox a was deleted\n");
 });
 
 const failures: [string, string[], { code: number; stderr: string }][] = [

@@ -18,7 +18,7 @@ export type { LogEvent } from "@holdfast/protocol/log-frames";
 export { ScreenModes } from "@holdfast/protocol/screen-modes";
 export { Client, type ConnectOptions } from "./client.ts";
 export type { ExecOptions, ExecResult, ExecState, RunOptions } from "./exec.ts";
-export type { CallOptions, CreateOptions, DeleteOptions, ListOptions } from "./lifecycle.ts";
+export type { CallOptions, CreateOptions, DeleteOptions, EventOptions, ListOptions } from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
 export { Process, type SignalName, type StartProcessOptions, type WaitOptions } from "./processes.ts";
 export { Sandbox } from "./sandbox.ts";

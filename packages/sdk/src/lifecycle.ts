@@ -101,9 +101,23 @@ export async function act(
   return (await scope.client.json<SandboxInfo>({ method: "POST", path, again: "safe", signal })).body;
 }
 
+export interface EventOptions {
+  /** A `seq`: only what came after it. */
+  since?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** Also of a sandbox that was deleted: its timeline outlives it. */
+export async function eventsOf(
+  idOrName: string,
+  options: CallOptions & EventOptions,
+): Promise<SandboxEvent[]> {
+  return events({ client: await clientOf(options), path: sandboxPath(idOrName) }, options);
+}
+
 export async function events(
-  scope: Scope,
-  options: { since?: number; signal?: AbortSignal },
+  scope: Pick<Scope, "client" | "path">,
+  options: EventOptions,
 ): Promise<SandboxEvent[]> {
   const { since, signal } = options;
   const call = {

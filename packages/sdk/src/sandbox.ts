@@ -20,7 +20,7 @@ import {
   exec,
   getCommand,
 } from "./exec.ts";
-import type { CallOptions, CreateOptions, DeleteOptions, ListOptions } from "./lifecycle.ts";
+import type { CallOptions, CreateOptions, DeleteOptions, EventOptions, ListOptions } from "./lifecycle.ts";
 import * as lifecycle from "./lifecycle.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
 import {
@@ -111,6 +111,11 @@ export class Sandbox implements AsyncDisposable {
    */
   static async list(options: ListOptions = {}): Promise<Sandbox[]> {
     return (await lifecycle.list(options)).map(Sandbox.#hold);
+  }
+
+  /** The timeline of the sandbox with this id or name, also when it was deleted. */
+  static events(idOrName: string, options: CallOptions & EventOptions = {}): Promise<SandboxEvent[]> {
+    return lifecycle.eventsOf(idOrName, options);
   }
 
   static #hold({ client, info }: lifecycle.Held): Sandbox {
@@ -275,8 +280,8 @@ export class Sandbox implements AsyncDisposable {
     return this.#update(await lifecycle.refresh(this.#scope, options.signal));
   }
 
-  /** Its timeline, oldest first, with the cause of every death. `since` is a `seq`: only what came after it. */
-  events(options: { since?: number; signal?: AbortSignal } = {}): Promise<SandboxEvent[]> {
+  /** Its timeline, oldest first, with the cause of every death. */
+  events(options: EventOptions = {}): Promise<SandboxEvent[]> {
     return lifecycle.events(this.#scope, options);
   }
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { SandboxEvent } from "holdfast";
+import { type Client, HoldfastError, Sandbox, type SandboxEvent } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { print, printJson } from "../print.ts";
@@ -16,9 +16,22 @@ export function define(command: Command): void {
 
 async function events(meant: string, options: { since?: number }, command: Command): Promise<void> {
   const { client, output } = await contextOf(command);
-  const timeline = await (await findSandbox(client, meant)).events(options);
+  const timeline = await timelineOf(meant, { ...options, client });
   if (output === "json") return printJson({ events: timeline });
   await print(renderTable({ head: ["SEQ", "AGE", "EVENT", "CAUSE", "DETAIL"], rows: timeline.map(row) }));
+}
+
+/** A timeline outlives its sandbox: the evidence that it is gone is what one looks for afterwards. */
+async function timelineOf(
+  meant: string,
+  options: { since?: number; client: Client },
+): Promise<SandboxEvent[]> {
+  try {
+    return await (await findSandbox(options.client, meant)).events(options);
+  } catch (error) {
+    if (!(error instanceof HoldfastError) || error.code !== "gone") throw error;
+    return Sandbox.events(meant, options);
+  }
 }
 
 function row(event: SandboxEvent): string[] {
@@ -31,4 +44,6 @@ function row(event: SandboxEvent): string[] {
 const EXAMPLES = `
 Examples:
   holdfast events issue-42
-  holdfast events issue-42 --since 17 -o json`;
+  holdfast events issue-42 --since 17 -o json
+
+The timeline outlives the sandbox: after \`holdfast rm\` it ends with the evidence that nothing is left.`;

@@ -25,6 +25,7 @@ export class FakeServer {
     deafTo: undefined as string | undefined,
   };
   readonly #byKey = new Map<string, string>();
+  readonly #deleted: Sandbox[] = [];
 
   readonly fetch = async (url: string, init: RequestInit = {}): Promise<Response> => {
     const request = new Request(url, init);
@@ -63,7 +64,7 @@ export class FakeServer {
     const [, , , id, ...rest] = url.pathname.split("/").map(decodeURIComponent);
     if (id === undefined) return request.method === "GET" ? this.#list(url) : this.#create(request);
     if (id === "by-name") return this.#ensure(rest[0] ?? "", await request.json());
-    const sandbox = this.#find(id);
+    const sandbox = this.#find(id, rest[0] === "events" ? this.#deleted : []);
     const answer = await this.#about(sandbox, rest, request);
     answer.headers.set("Holdfast-Generation", String(sandbox.generation));
     answer.headers.set("Holdfast-Continuity", sandbox.continuity);
@@ -247,13 +248,16 @@ export class FakeServer {
   #delete(sandbox: Sandbox): Response {
     if (this.faults.deletingFor-- > 0) return Response.json({ state: "deleting" }, { status: 202 });
     this.sandboxes.delete(sandbox.id);
+    this.#deleted.push(sandbox);
     return new Response(null, { status: 204 });
   }
 
-  #find(id: string): Sandbox {
-    const found = [...this.sandboxes.values()].find((sandbox) => sandbox.id === id || sandbox.name === id);
-    if (found === undefined) throw new HoldfastError("not_found", `there is no sandbox ${id}`);
-    return found;
+  #find(id: string, also: readonly Sandbox[]): Sandbox {
+    const isMeant = (sandbox: Sandbox): boolean => sandbox.id === id || sandbox.name === id;
+    const found = [...this.sandboxes.values(), ...also].find(isMeant);
+    if (found !== undefined) return found;
+    if (this.#deleted.some(isMeant)) throw new HoldfastError("gone", `sandbox ${id} was deleted`);
+    throw new HoldfastError("not_found", `there is no sandbox ${id}`);
   }
 
   #run(id: string): FakeRun {
