@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Sandbox } from "holdfast";
-import { hostProcesses, killKeeper, TestServer } from "./harness.ts";
+import { hostProcesses, keeperPid, killKeeper, TestServer } from "./harness.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -59,6 +59,20 @@ test("a keeper that is killed is noticed, explained, and replaced on the next us
   });
   expect(await hostProcesses(sandbox.id)).toEqual([]);
   expect(await sandbox.exec("cat /workspace/here")).toMatchObject({ stdout: "still\n", generation: 2 });
+}, 30_000);
+
+test("a sandbox that hangs keeps no restarted server from serving the others", async () => {
+  const frozen = await Sandbox.create({ name: "frozen", network: "none" }, server.at);
+  const other = await Sandbox.create({ name: "other", network: "none" }, server.at);
+  const keeper = await keeperPid(frozen);
+  process.kill(keeper, "SIGSTOP");
+  const stopping = frozen.stop();
+  while ((await Sandbox.get("frozen", server.at)).state !== "stopping") await Bun.sleep(10);
+  await server.restart("SIGKILL");
+  expect(await other.exec("echo here")).toMatchObject({ stdout: "here\n", generation: 1 });
+  expect((await Sandbox.get("frozen", server.at)).state).toBe("stopping");
+  process.kill(keeper, "SIGCONT");
+  expect((await stopping).state).toBe("stopped");
 }, 30_000);
 
 test("delete leaves neither process nor directory", async () => {

@@ -19,6 +19,11 @@ import { loadToken } from "./token.ts";
 
 /** Calls under way at the end get this long; a command itself goes on in its keeper. */
 const SHUTDOWN_GRACE_MS = 2_000;
+/**
+ * To find a hundred sandboxes again takes a part of it. One that hangs, or whose large disk is being removed, is
+ * finished while the others are served already.
+ */
+const ADOPTION_PATIENCE_MS = 3_000;
 
 try {
   const config = readConfig(process.argv.slice(2), process.env);
@@ -55,7 +60,8 @@ async function serve(config: Config): Promise<void> {
   const app = createApp({ sandboxes, log, token: () => secret, notReady: () => notReady });
   const listening = listen(app, config);
 
-  const adopted = await reconciler.adopt();
+  const adopted = (await store.unsettled()).length;
+  await Promise.race([reconciler.adopt(), systemClock.sleep(ADOPTION_PATIENCE_MS)]);
   reconciler.start();
   notReady = undefined;
   welcome({ url: listening.url, tokenPath: token.path, dataDir: config.dataDir, adopted });

@@ -51,10 +51,8 @@ export class Reconciler {
   }
 
   /** What was left unfinished, and every instance that should be running, looked at once: adoption. */
-  async adopt(): Promise<number> {
-    const ids = await this.#deps.store.unsettled();
-    await eachOf(ids, (id) => this.#settleLogged(id));
-    return ids.length;
+  async adopt(): Promise<void> {
+    await eachOf(await this.#deps.store.unsettled(), (id) => this.#settleLogged(id));
   }
 
   start(): void {

@@ -176,7 +176,8 @@ test("a restarted server adopts what runs, and the keeper is the same", async ()
   await create({ name: "one" });
   server.crash();
   server = startServer();
-  expect(await server.reconciler.adopt()).toBe(1);
+  expect((await store.unsettled()).length).toBe(1);
+  await server.reconciler.adopt();
   expect((await call("GET", "/v1/sandboxes/one")).body).toMatchObject({ state: "running", generation: 1 });
   expect(provider.launches).toHaveLength(1);
 });
