@@ -1,3 +1,4 @@
+import { LONGEST_WAIT_MS } from "./backoff.ts";
 import type { Holding, Lease } from "./lease.ts";
 
 /** The next thing to do about one sandbox. */
@@ -43,8 +44,7 @@ export function nextStep(holding: Holding, world: { connected: boolean; now: num
 /** Nothing launches without demand: a crash is repaired by the next call that needs the sandbox, not by a loop. */
 function withoutInstance({ sandbox }: Holding, now: number): Step {
   if (sandbox.desired !== "deleted") return { do: "rest" };
-  if (sandbox.dueAt !== null && sandbox.dueAt > now) return { do: "wait", until: sandbox.dueAt };
-  return { do: "remove-disk" };
+  return waitFor(sandbox.dueAt, now) ?? { do: "remove-disk" };
 }
 
 function overdue(lease: Lease, now: number): Step | undefined {
@@ -53,8 +53,13 @@ function overdue(lease: Lease, now: number): Step | undefined {
 }
 
 function dueOr(lease: Lease, now: number, step: Step): Step {
-  const { nextAttemptAt } = lease;
-  return nextAttemptAt !== null && nextAttemptAt > now ? { do: "wait", until: nextAttemptAt } : step;
+  return waitFor(lease.nextAttemptAt, now) ?? step;
+}
+
+/** A time beyond every wait of ours was written by a clock that has been put back since: nobody waits for that. */
+function waitFor(until: number | null, now: number): Step | undefined {
+  if (until === null || until <= now || until > now + LONGEST_WAIT_MS) return undefined;
+  return { do: "wait", until };
 }
 
 function becauseOf(desired: "stopped" | "deleted"): string {

@@ -116,6 +116,18 @@ test("a deletion whose first pass failed is finished by the loop, and not as fas
   await until(() => isGone(sandbox.id));
 });
 
+test("a clock that is put back by a year delays nothing", async () => {
+  const { sandbox } = await running("one");
+  provider.faults.stop = "fails";
+  await server.sandboxes.stop("one");
+  server.reconciler.start();
+  const attempts = async () => (await store.holding(sandbox.id))?.lease?.attempts ?? 0;
+  await until(async () => (await attempts()) > 2);
+  now -= 365 * 24 * 3_600_000;
+  delete provider.faults.stop;
+  await until(async () => (await store.holding(sandbox.id))?.lease === undefined);
+});
+
 test("a start that loses against a stop is told so", async () => {
   await running("one");
   await server.sandboxes.stop("one");

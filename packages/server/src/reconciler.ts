@@ -11,6 +11,8 @@ const LONGEST_SLEEP_MS = 60_000;
 const SHORTEST_SLEEP_MS = 100;
 /** After a pass that threw: mostly it is the store, whose disk is full, and would throw at once again. */
 const REST_AFTER_FAILURE_MS = 1_000;
+/** A clock that goes back by more was set; less is how time servers keep it right. */
+const SET_BACK_MS = 1_000;
 /** A sandbox passes through fewer steps than this on its longest way; more means that two rules disagree. */
 const MAX_STEPS = 50;
 
@@ -25,6 +27,7 @@ export class Reconciler {
   readonly #deps: EffectDeps;
   /** Sandboxes that the loop has taken up. */
   readonly #taken = new Set<string>();
+  #lookedAt = 0;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
 
@@ -82,6 +85,10 @@ export class Reconciler {
   /** Waits for none of them: a stop that hangs is no reason to be late for another sandbox. */
   async #takeUpDueRows(): Promise<void> {
     const { store, clock } = this.#deps;
+    const before = this.#lookedAt;
+    this.#lookedAt = clock.now();
+    // The times in the rows mean nothing any more: all are looked at, and those that must wait get new ones.
+    if (this.#lookedAt < before - SET_BACK_MS) return this.adopt();
     const due = await store.due(clock.now(), CONCURRENCY + this.#taken.size);
     const free = due.filter((id) => !this.#taken.has(id));
     for (const id of free.slice(0, CONCURRENCY - this.#taken.size)) void this.#takeUp(id);
