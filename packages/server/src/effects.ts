@@ -167,7 +167,8 @@ async function stop(before: Holding, lease: Lease, deps: EffectDeps): Promise<vo
   });
   if (holding?.lease === undefined) return;
   keepers.drop(lease.instanceId);
-  const mode = attempts > GRACEFUL_ATTEMPTS ? "force" : lease.stopMode;
+  const isForced = attempts > GRACEFUL_ATTEMPTS || before.sandbox.deleteMode === "force";
+  const mode = isForced ? "force" : lease.stopMode;
   try {
     const seen = await providerOf(lease, deps).stop(refOf(lease), mode, AbortSignal.timeout(STOP_TIMEOUT_MS));
     if (seen.state === "absent")

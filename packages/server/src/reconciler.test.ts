@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import type { Holding } from "@holdfast/core";
+import type { Holding, Provider } from "@holdfast/core";
 import { SqliteStore } from "@holdfast/store";
 import { FakeProvider } from "@holdfast/testkit";
 import { Keepers } from "./keepers.ts";
@@ -114,6 +114,24 @@ test("a deletion whose first pass failed is finished by the loop, and not as fas
   expect(now - before).toBeGreaterThan(2_000);
   store.holding = read;
   await until(() => isGone(sandbox.id));
+});
+
+test("force that is asked for later does not wait for the next graceful attempt", async () => {
+  const { sandbox } = await running("one");
+  provider.faults.stop = "fails";
+  expect(await server.sandboxes.delete("one", { mode: "graceful", waitMs: 0 })).toBe("deleting");
+  const modes: string[] = [];
+  const stop = provider.stop.bind(provider);
+  delete provider.faults.stop;
+  const seam: Provider = provider;
+  seam.stop = async (ref, mode) => {
+    modes.push(mode);
+    return stop(ref);
+  };
+  const before = now;
+  await server.sandboxes.delete("one", { mode: "force", waitMs: 0 });
+  await until(() => isGone(sandbox.id));
+  expect({ modes, waited: now - before }).toEqual({ modes: ["force"], waited: 0 });
 });
 
 test("a clock that is put back by a year delays nothing", async () => {

@@ -194,7 +194,8 @@ export class Sandboxes {
           deleteMode,
           ...(holding.lease === undefined && wish.desired === "deleted" && { dueAt }),
         },
-        ...(isSettled(holding) && { lease: { dueAt } }),
+        // A wish is for now: what rests is woken, and what waits for its next attempt is tried at once.
+        ...(holding.lease !== undefined && { lease: { dueAt, nextAttemptAt: null } }),
       });
       if (saved !== undefined) return saved;
     }
@@ -241,11 +242,6 @@ export class Sandboxes {
 function whyGone(holding: Holding, before: SandboxRow): HoldfastError {
   const failedAgain = holding.sandbox.launchFailures > before.launchFailures;
   return failedAgain ? launchFailed(holding.sandbox) : endedMeanwhile(holding);
-}
-
-/** It rests, and a new wish must wake it; otherwise it has a time of its own already. */
-function isSettled({ lease }: Holding): boolean {
-  return lease?.phase === "live";
 }
 
 /** When the reconciler will look again at what did not work the last time. */
