@@ -13,6 +13,8 @@ const TRAVELLERS = 4;
 const LONGEST_LIFE_MS = 1000;
 /** One in so many is killed before it is up; only some, or on a slow machine nothing would ever get done. */
 const KILLED_EARLY = 4;
+/** And one in so many is told to end, in the middle of whatever it does. */
+const ENDED_PROPERLY = 5;
 
 test(
   "whatever the moment a server is killed at, nothing is lost, nothing is left and nobody is told a lie",
@@ -57,7 +59,7 @@ async function killAgainAndAgain(server: TestServer, faults: () => boolean): Pro
   let kills = 0;
   for (; faults(); kills++) {
     await Bun.sleep(random() * LONGEST_LIFE_MS);
-    await server.signal("SIGKILL");
+    await server.signal(random() * ENDED_PROPERLY > 1 ? "SIGKILL" : "SIGTERM");
     const booting = server.boot();
     if (random() * KILLED_EARLY > 1) await booting;
     // It says that it did not start.
