@@ -10,7 +10,7 @@ export async function contradictions(server: TestServer, told: readonly Told[]):
   const known = await Sandbox.list(server.at);
   const expected = told.filter(({ deleted }) => deleted === undefined).map(({ id }) => id ?? "");
   return [
-    ...missing("sandbox", expected, ids(known)),
+    ...mismatches("sandbox", expected, ids(known)),
     ...(await Promise.all(told.map((one) => contradictionsOf(one, server)))).flat(),
     // After each was used: all of them run now.
     ...leftovers(server, ids(await Sandbox.list(server.at))),
@@ -22,12 +22,14 @@ export function leftovers(server: TestServer, alive: readonly string[]): string[
   const { dataDir } = server;
   const ever = everSeen(dataDir);
   const idOf = (name: string) => /^hf-(.+)-g\d+$/.exec(name)?.[1] ?? name;
-  const uids = entries(join(dataDir, "uids")).map((uid) => readFileSync(join(dataDir, "uids", uid), "utf8"));
+  const uids = readdirSync(join(dataDir, "uids")).map((uid) =>
+    readFileSync(join(dataDir, "uids", uid), "utf8"),
+  );
   return [
-    ...missing("disk", alive, entries(join(dataDir, "sandboxes"))),
-    ...missing("instance", alive, entries(join(dataDir, "instances")).map(idOf)),
-    ...(process.getuid?.() === 0 ? missing("user id", alive, uids) : []),
-    ...missing(
+    ...mismatches("disk", alive, readdirSync(join(dataDir, "sandboxes"))),
+    ...mismatches("instance", alive, readdirSync(join(dataDir, "instances")).map(idOf)),
+    ...(process.getuid?.() === 0 ? mismatches("user id", alive, uids) : []),
+    ...mismatches(
       "keeper",
       alive,
       keepers().filter((id) => ever.has(id)),
@@ -36,7 +38,7 @@ export function leftovers(server: TestServer, alive: readonly string[]): string[
     ...groups().filter(
       (path) => ever.has(idOf(path.split("/").at(-1) ?? "")) && !alive.some((id) => path.includes(id)),
     ),
-    ...entries(join(dataDir, "keepers"))
+    ...readdirSync(join(dataDir, "keepers"))
       .slice(1)
       .map((bundle) => `bundle too many: ${bundle}`),
   ];
@@ -54,7 +56,7 @@ async function contradictionsOf(told: Told, server: TestServer): Promise<string[
   const lines = stdout.split("\n").filter(Boolean);
   const optional = lines.filter((line) => told.perhaps.includes(line));
   return [
-    ...missing(`${name}: line`, [...told.written, ...new Set(optional)], lines),
+    ...mismatches(`${name}: line`, [...told.written, ...new Set(optional)], lines),
     ...oddities(await found.events()).map((oddity) => `${name}: ${oddity}`),
   ];
 }
@@ -77,15 +79,15 @@ function oddities(events: readonly SandboxEvent[]): string[] {
       at < (before.get(Number(detail.generation)) ?? Number.POSITIVE_INFINITY),
   );
   return [
-    ...missing("generation", counted, reserved),
-    ...missing("end of generation", counted.slice(0, -1), of("gone")),
+    ...mismatches("generation", counted, reserved),
+    ...mismatches("end of generation", counted.slice(0, -1), of("gone")),
     ...(new Set(of("live")).size === of("live").length ? [] : [`live twice: ${of("live")}`]),
     ...early.map(({ type, detail }) => `${type} before it was reserved: ${detail.generation}`),
   ];
 }
 
 /** What is not on both lists, and what is on one of them twice. */
-function missing<T>(what: string, expected: readonly T[], found: readonly T[]): string[] {
+function mismatches<T>(what: string, expected: readonly T[], found: readonly T[]): string[] {
   const count = (list: readonly T[], item: T) => list.filter((other) => other === item).length;
   return [...new Set([...expected, ...found])]
     .filter((item) => count(expected, item) !== count(found, item))
@@ -143,8 +145,4 @@ function readOrNothing(path: string): string {
   } catch {
     return "";
   }
-}
-
-function entries(dir: string): string[] {
-  return readdirSync(dir);
 }
