@@ -2,6 +2,7 @@ import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { KeeperBoot } from "@holdfast/protocol";
 import { becomeUndumpable } from "./engine/libc.ts";
 import { prepareTags } from "./engine/oom-score.ts";
+import { limitWork } from "./engine/process-limit.ts";
 import { startKeeper } from "./keeper.ts";
 
 /**
@@ -21,6 +22,7 @@ async function main(argv: readonly string[]): Promise<void> {
   if (process.pid === 1) prepareTags();
   becomeUndumpable();
   const boot = readBoot(argv);
+  limitWork(boot.maxProcesses);
   process.chdir("/");
   const keeper = startKeeper(boot);
   void toldToEnd.then(() => keeper.shutdown());

@@ -19,6 +19,8 @@ export const KeeperBoot = z.strictObject({
   /** The first layer of every command's environment: PATH, HOME, USER, LANG, then the sandbox's own. */
   env: Env,
   cwd: z.string(),
+  /** How many processes and threads there may be when the work starts another; the keeper itself may have a few more. */
+  maxProcesses: z.number().int().positive().optional(),
   /** Where the memory controller's counters can be read inside, if anywhere. */
   memoryCgroupDir: z.string().optional(),
 });

@@ -1,4 +1,5 @@
-import { raiseScore, startTagged } from "./oom-score.ts";
+import { startTagged } from "./oom-score.ts";
+import { underLimit } from "./process-limit.ts";
 import { TagPool } from "./tree-tags.ts";
 
 /**
@@ -15,23 +16,17 @@ interface OwnChild {
   readonly exited: Promise<number>;
 }
 
-/** Starts the program that leads a run, so that whatever comes of it can be known as the run's. */
+/** Starts a program; with the marker of the run that it leads, whatever comes of it can be known as the run's. */
 export function startLeader<T extends OwnChild>(marker: string | undefined, start: () => T): T {
   const tag = process.pid === 1 && marker !== undefined ? tags.take(marker) : undefined;
   try {
-    const child = startTagged(tag, start);
+    const child = underLimit(() => startTagged(tag, start));
     remember(child, () => tags.ended(tag));
     return child;
   } catch (error) {
     tags.ended(tag);
     throw error;
   }
-}
-
-/** For a program that leads no run. */
-export function registerOwnChild(child: OwnChild): void {
-  raiseScore(child.pid);
-  remember(child, () => {});
 }
 
 export function isOwnChild(pid: number): boolean {

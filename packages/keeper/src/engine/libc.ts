@@ -10,6 +10,7 @@ const { symbols: libc } = dlopen("libc.so.6", {
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
+  prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
   syscall: { args: ["i64", "i64", "i64", "i64", "i64"], returns: "i64" },
 });
 
@@ -20,6 +21,7 @@ const F_SETFL = 4;
 const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541b;
 const WNOHANG = 1;
+const RLIMIT_NPROC = 6;
 const PR_SET_DUMPABLE = 4;
 // The same numbers on every architecture that Bun runs on.
 const SYS_PIDFD_SEND_SIGNAL = 424;
@@ -74,4 +76,16 @@ export function pidfdOpen(pid: number): number {
 
 export function pidfdSignal(pidfd: number, signal: number): boolean {
   return Number(libc.syscall(SYS_PIDFD_SEND_SIGNAL, pidfd, signal, 0, 0)) === 0;
+}
+
+/** Our own limit on processes and threads, as it is; `undefined` if it cannot be known. */
+export function processLimit(): { soft: bigint; hard: bigint } | undefined {
+  const limit = new BigUint64Array(2);
+  if (libc.prlimit(0, RLIMIT_NPROC, null, ptr(limit)) !== 0) return undefined;
+  return { soft: limit[0] ?? 0n, hard: limit[1] ?? 0n };
+}
+
+/** What we start inherits it. May be raised again up to the hard limit. */
+export function setProcessLimit({ soft, hard }: { soft: bigint; hard: bigint }): void {
+  libc.prlimit(0, RLIMIT_NPROC, ptr(BigUint64Array.of(soft, hard)), null);
 }

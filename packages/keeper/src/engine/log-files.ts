@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, statSync } from "node:fs";
+import { lstatSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { isMissing } from "./disk-errors.ts";
 
@@ -45,9 +45,12 @@ export function removeLog(dir: string, log: { id: string; starts: readonly numbe
   if (log.starts[0] !== 0) rmSync(headPath(dir, log.id), { force: true, recursive: true });
 }
 
+/** The work can put anything where our directory was, such as a link to another: that is taken away, not followed. */
 function namesIn(dir: string): string[] {
   try {
-    return readdirSync(dir);
+    if (lstatSync(dir).isDirectory()) return readdirSync(dir);
+    rmSync(dir);
+    return [];
   } catch (error) {
     if (isMissing(error)) return [];
     throw error;

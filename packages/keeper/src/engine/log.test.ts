@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -11,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { encodeFrame, FrameDecoder, type LogEvent } from "@holdfast/protocol";
+import { listLogs } from "./log-files.ts";
 import { endOfLog, LogReader, type LogSource } from "./log-reader.ts";
 import { LogWriter, SEGMENT_BYTES, SEGMENTS } from "./log-writer.ts";
 
@@ -135,6 +137,15 @@ describe("on disk after a crash, or forged by the work", () => {
   test("a link or a directory is not read", () => {
     symlinkSync("/etc/passwd", join(dir, "a.0"));
     expect(text(readFrom(stored(4), 0))).toBe("<0-4>");
+  });
+
+  test("a link where the directory was is taken away, and nothing behind it is touched", () => {
+    writeFileSync(join(dir, "mine.0"), "keep");
+    mkdirSync(join(dir, "state"));
+    symlinkSync(dir, join(dir, "state", "logs"));
+    expect(listLogs(join(dir, "state", "logs")).size).toBe(0);
+    expect(readdirSync(join(dir, "state"))).toEqual([]);
+    expect(readFileSync(join(dir, "mine.0"), "utf8")).toBe("keep");
   });
 
   test("a link is not written through", () => {

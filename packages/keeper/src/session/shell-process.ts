@@ -1,6 +1,5 @@
-import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
-import { registerOwnChild } from "../engine/children.ts";
+import { startLeader } from "../engine/children.ts";
 import { lookAt, type ProcessRef } from "../engine/proc-table.ts";
 import type { ShellEnd } from "./session-shell.ts";
 import type { ShellLink } from "./shell-link.ts";
@@ -19,23 +18,10 @@ export function spawnShell(program: {
   env: Record<string, string>;
   stdio: [number, number, number, number, number, number];
 }): ShellProcess {
-  const child = Bun.spawn({ ...program, detached: true });
-  registerOwnChild(child);
-  preferForOom(child.pid);
+  const child = startLeader(undefined, () => Bun.spawn({ ...program, detached: true }));
   const death = Promise.withResolvers<ShellEnd>();
   void child.exited.then(() => death.resolve(deathOf(child)));
   return { ref: refOf(child.pid), death };
-}
-
-// As for every other child of the keeper: when memory runs out, the kernel takes the work and not its keeper.
-const CHILD_OOM_SCORE = "500";
-
-function preferForOom(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/oom_score_adj`, CHILD_OOM_SCORE);
-  } catch {
-    // Already dead, or a host that forbids it: the kernel then chooses by size alone.
-  }
 }
 
 export function refOf(pid: number): ProcessRef {

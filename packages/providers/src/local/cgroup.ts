@@ -31,6 +31,14 @@ const DEFAULT_PIDS = 4096;
 const OWN_PIDS = 64;
 const CPU_PERIOD_US = 100_000;
 
+/** Of those, so many are for what the keeper needs when the work has taken all of its own. */
+const KEEPER_RESERVE = 48;
+
+/** Where the work itself must stop, so that its keeper can go on. */
+export function maxProcesses(limits: Limits | undefined): number {
+  return (limits?.pids ?? DEFAULT_PIDS) + OWN_PIDS - KEEPER_RESERVE;
+}
+
 /** Decides; changes nothing. Refuses where limits are required and cannot be had. */
 export function planLimits(name: string, limits: Limits | undefined, host: CgroupHost): LimitsPlan {
   const wanted = { ...limits, pids: (limits?.pids ?? DEFAULT_PIDS) + OWN_PIDS };

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
-import { makeGroups, planLimits } from "./cgroup.ts";
+import { makeGroups, maxProcesses, planLimits } from "./cgroup.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
 import { ensureDisk } from "./disk.ts";
 import { type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
@@ -78,6 +78,7 @@ function bootOf(ref: InstanceRef, plan: LaunchPlan, memoryDir: string | undefine
     stateDir: inside.state,
     env: { ...baseEnvironment, ...plan.spec.env },
     cwd: inside.workspace,
+    maxProcesses: maxProcesses(plan.spec.limits),
     ...(memoryDir !== undefined && { memoryCgroupDir: inside.memoryCgroup }),
   };
 }
