@@ -32,7 +32,7 @@ export function startTagged<T extends { readonly pid: number }>(tag: number | un
 }
 
 /** Makes a child, and all that it will start, more likely to be taken than us. */
-export function raiseScore(pid: number, tag = 0): void {
+function raiseScore(pid: number, tag = 0): void {
   // A child that is just being loaded may be as undumpable as we are, and its file not ours to open yet.
   if (writeScore(pid, raised + tag) === "EACCES") setTimeout(() => writeScore(pid, raised + tag), LOADED_MS);
 }

@@ -34,7 +34,7 @@ export function argvOf(command: Command, shell: Shell | undefined): { argv: stri
   return { argv: [shell.path, "-c", command], shell: shell.name };
 }
 
-function isExecutable(path: string): boolean {
+export function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
     return true;

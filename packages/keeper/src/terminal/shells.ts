@@ -1,7 +1,7 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
-import type { Shell } from "../engine/shell.ts";
+import { isExecutable, type Shell } from "../engine/shell.ts";
 import { cannotStart } from "../engine/spawn.ts";
 
 /**
@@ -56,13 +56,4 @@ function mustHave(found: Shell | undefined): Shell {
       started: "no",
     },
   );
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
