@@ -136,7 +136,7 @@ export function endedMeanwhile({ sandbox }: Holding): HoldfastError {
 export function notRunning(holding: Holding): HoldfastError {
   const { name, lastDeath } = holding.sandbox;
   return new HoldfastError("wrong_state", `sandbox ${name} is ${stateOf(holding)}`, {
-    hint: "start it first; looking never does",
+    hint: "start it first (`holdfast start NAME`); only looking never starts it",
     started: "no",
     details: { state: stateOf(holding), lastDeath },
   });
