@@ -146,7 +146,9 @@ test.each([
 test("26: a thousand session commands leave no descriptor, file or memory behind", async () => {
   const session = await sandbox.createSession();
   const look = () =>
-    sandbox.exec("ls /proc/[0-9]*/fd 2>/dev/null | wc -l; find /.holdfast/state /tmp | wc -l; ps ax | wc -l");
+    sandbox.exec(
+      "sleep 0.5; ls /proc/[0-9]*/fd 2>/dev/null | wc -l; find /.holdfast/state /tmp | wc -l; ps ax | wc -l",
+    );
   const run = async (commands: number) => {
     for (let i = 0; i < commands; i++)
       await session.exec(`N=${i}`, { commandId: `s${commands}-${i % 2}-${i}` });
@@ -155,7 +157,8 @@ test("26: a thousand session commands leave no descriptor, file or memory behind
   const before = (await look()).stdout.trim().split("\n").map(Number);
   await run(800);
   const after = (await look()).stdout.trim().split("\n").map(Number);
-  for (const [i, value] of after.entries()) expect([i, value - (before[i] ?? 0) < 10]).toEqual([i, true]);
+  // A savepoint that is just being written down, with its descriptors, may be there or not; a leak would be hundreds.
+  for (const [i, value] of after.entries()) expect([i, value - (before[i] ?? 0) < 40]).toEqual([i, true]);
   expect((await session.exec("echo $N")).stdout).toBe("799\n");
 }, 60_000);
 

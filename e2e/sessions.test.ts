@@ -167,7 +167,13 @@ test("the CLI runs commands in a session", async () => {
   const exec = (...words: string[]) =>
     run([holdfastBin, "exec", "--session", "cli", "sessions", ...words], { env });
   expect(await exec("cd /usr; export CI=1")).toMatchObject({ exitCode: 0, stderr: "" });
-  expect((await exec("echo $PWD $CI; exit 9")).stdout).toBe("/usr 1\n");
+  const ended = await exec("echo $PWD $CI; cd /; exit 9");
+  expect(ended).toMatchObject({
+    exitCode: 9,
+    stdout: "/usr 1\n",
+    stderr: expect.stringContaining("as it was before"),
+  });
+  expect(await exec("pwd")).toMatchObject({ stdout: "/usr\n", stderr: "" });
   expect(await exec("--", "printf", "%s|", "a b", "$CI")).toMatchObject({ stdout: "a b|$CI|" });
 });
 

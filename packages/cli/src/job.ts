@@ -38,6 +38,8 @@ export interface Job {
   cancel(): Promise<void>;
   /** Set if it had to become a process. */
   process?: Process;
+  /** Of a session's command that has ended: whether what it did to the shell stays. */
+  stateKept?(): Promise<boolean>;
 }
 
 /** A stream of input needs a stdin that can be written later, which is what a process has and an exec has not. */
@@ -64,7 +66,13 @@ async function startAsExec(start: Start): Promise<Job> {
   return {
     events: endedBy(signal, cancel, sandbox.commandLogs(started.commandId, { follow: true })),
     cancel,
+    ...(start.session !== undefined && { stateKept: () => stateKept(sandbox, started.commandId) }),
   };
+}
+
+async function stateKept(sandbox: Sandbox, commandId: string): Promise<boolean> {
+  const ended = await sandbox.getCommand(commandId);
+  return !("stateKept" in ended) || ended.stateKept === true;
 }
 
 async function startAsProcess(start: Start, chunks: AsyncIterable<Uint8Array>): Promise<Job> {

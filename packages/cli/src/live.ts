@@ -6,6 +6,8 @@ import { isBrokenPipe, write } from "./print.ts";
 // 128 + SIGPIPE: what a shell would report of a local program in the same place.
 const BROKEN_PIPE = 141;
 
+const STATE_UNDONE = "the shell ended with this command: the session is as it was before it";
+
 /** Runs a command with its output passed on as it comes, and resolves to the exit code that is ours to leave with. */
 export async function runLive(start: Start): Promise<number> {
   const job = await startJob(start);
@@ -22,7 +24,10 @@ async function follow(job: Job): Promise<number> {
   for await (const event of job.events) {
     if (event.type === "truncated") lostBytes += event.to - event.from;
     if (event.type === "lost") throw lost(event);
-    if (event.type === "exit") return exitCodeOf(event, lostBytes);
+    if (event.type === "exit") {
+      if ((await job.stateKept?.()) === false) await note(STATE_UNDONE);
+      return exitCodeOf(event, lostBytes);
+    }
     if ("bytes" in event && !(await passOn(event, job))) return BROKEN_PIPE;
   }
   throw new HoldfastError("internal", "the command's log ended without its end", { started: "yes" });

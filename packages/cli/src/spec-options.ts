@@ -20,7 +20,7 @@ export function addSpecOptions(command: Command): Command {
     .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
     .option("--provider <provider>", "the backend that holds it")
     .addOption(
-      new Option("--network <mode>", "none, or full without this machine's loopback").choices([
+      new Option("--network <mode>", "none, or full (the default): out, but not to this machine").choices([
         "none",
         "full",
       ]),

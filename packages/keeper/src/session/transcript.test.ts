@@ -172,7 +172,9 @@ test(`${MANY} commands: no growth of descriptors, files or memory`, async () => 
     await session.run(i % 50 === 0 ? "exit 1" : i % 10 === 0 ? "'" : "n=$((n+1)); true");
   expect((await session.run("(( n > 100 )) && echo grown")).stdout).toBe("grown\n");
   const after = await look();
-  expect([after.shellFds, after.files]).toEqual([before.shellFds, before.files]);
+  expect(after.files).toEqual(before.files);
+  // The shell may or may not have closed its end of the pipe to the `wc` that counts.
+  expect(after.shellFds).toBeLessThanOrEqual(before.shellFds + 1);
   expect(after.kB).toBeLessThan(before.kB + 1024);
   // A pipe more or less is that of a command that is just being looked at.
   expect(after.ourFds).toBeLessThanOrEqual(before.ourFds + 2);
