@@ -70,7 +70,8 @@ async function serve(config: Config): Promise<void> {
   notReady = "the server is shutting down";
   closing.abort();
   await listening.close({ graceMs: SHUTDOWN_GRACE_MS });
-  await reconciler.close();
+  // What takes longer is left as it is: the next start finishes it, as after a crash.
+  await Promise.race([reconciler.close(), systemClock.sleep(SHUTDOWN_GRACE_MS)]);
   const { holdings } = await store.list({ limit: 1000, states: ["running"] });
   keepers.close();
   store.close();
