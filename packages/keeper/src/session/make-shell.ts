@@ -1,4 +1,4 @@
-import { HoldfastError, type SessionCarries, type SessionShellName } from "@holdfast/protocol";
+import { HoldfastError, SessionCarries, type SessionShellName } from "@holdfast/protocol";
 import type { Engine } from "../engine/engine.ts";
 import { environmentOf } from "../engine/environment.ts";
 import type { Stream } from "../engine/log-writer.ts";
@@ -13,17 +13,7 @@ export const SESSION_VARIABLE = "HOLDFAST_SESSION";
 
 /** What of a shell's state can be brought back after its death. */
 export const carriesOf: Record<SessionShellName, readonly SessionCarries[]> = {
-  bash: [
-    "cwd",
-    "variables",
-    "arrays",
-    "functions",
-    "aliases",
-    "options",
-    "positional_parameters",
-    "umask",
-    "traps",
-  ],
+  bash: SessionCarries.options,
   sh: ["cwd", "variables", "options", "umask", "traps"],
 };
 
