@@ -66,11 +66,15 @@ test("arguments without a shell arrive as given", async () => {
 });
 
 test.each([
-  ["an unknown program", ["no-such-program"], {}, "not_found"],
-  ["an unknown cwd", "true", { cwd: "/no/such/dir" }, "not_found"],
-])("%s is an error, and nothing was started", async (_, command, options, _code) => {
+  ["an unknown program", ["no-such-program"], {}, "no-such-program was not found in PATH"],
+  ["an unknown cwd", "true", { cwd: "/no/such/dir" }, "/no/such/dir does not exist"],
+])("%s is an error that names it, and nothing was started", async (_, command, options, said) => {
   const failure = await sandbox.exec(command, options).catch((error) => error);
-  expect(failure).toMatchObject({ name: "HoldfastError", started: "no" });
+  expect(failure).toMatchObject({
+    code: "invalid_argument",
+    started: "no",
+    message: expect.stringContaining(said),
+  });
 });
 
 test("stdin of 5 MB arrives whole; without stdin it is empty", async () => {

@@ -73,6 +73,15 @@ test("a timeout ends the command's tree, and the state before it is there", asyn
   });
 });
 
+test("what hid from the kill of a session's command is listed, not hidden", async () => {
+  const session = await sandbox.createSession();
+  const { kill } = await session.exec("(env -i setsid sleep 4321 &); sleep 100", { timeoutMs: 400 });
+  expect(kill).toMatchObject({ survivors: [], unattributed: [{ command: "sleep 4321" }] });
+  expect((await session.exec("pkill -f 'sleep 4321'")).exitCode).toBe(0);
+  const clean = await session.exec("sleep 100", { timeoutMs: 200 });
+  expect(clean.kill).toMatchObject({ survivors: [], unattributed: [] });
+});
+
 test("commands run in order; a running and a waiting one can be cancelled", async () => {
   const session = await sandbox.createSession();
   const first = session.exec("sleep 100", { commandId: "first" });

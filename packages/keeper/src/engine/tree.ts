@@ -50,7 +50,7 @@ export async function killTree(target: TreeTarget, options: { graceMs?: number }
     verified: "lineage",
     killed: members.size - survivors.length,
     survivors: survivors.map(({ pid }) => pid),
-    unattributed: unattributed(target),
+    unattributed: unattributedSince(target.leader?.startTime ?? 0),
   };
 }
 
@@ -143,11 +143,12 @@ class Members {
   }
 }
 
-/** Orphans that began after the run and that nothing attributes to any: they may be its, and nobody can tell. */
-function unattributed(target: TreeTarget): KillReport["unattributed"] {
-  const since = target.leader?.startTime ?? 0;
+/** Orphans that began no earlier and that nothing attributes to any run: they may be its, and nobody can tell. */
+export function unattributedSince(startTime: number): KillReport["unattributed"] {
   return listProcesses()
-    .filter((entry) => entry.startTime >= since && isUnmarkedOrphan(entry) && ownerByTag(entry) === undefined)
+    .filter(
+      (entry) => entry.startTime >= startTime && isUnmarkedOrphan(entry) && ownerByTag(entry) === undefined,
+    )
     .map((entry) => ({ pid: entry.pid, command: describe(entry) }));
 }
 

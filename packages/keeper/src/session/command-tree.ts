@@ -11,6 +11,7 @@ import {
   type ProcessRef,
   signalExactly,
 } from "../engine/proc-table.ts";
+import { unattributedSince } from "../engine/tree.ts";
 
 /** One command of a session, whose shell lives on in earlier commands' background jobs. */
 export interface CommandTree {
@@ -41,7 +42,8 @@ export async function killCommand(tree: CommandTree): Promise<KillReport> {
   const since = ticksSinceBoot() - Math.ceil(tree.ageMs / TICK_MS) - 1;
   const report = await endAll((known) => membersOf(tree, since, known));
   const shellGone = signalExactly(tree.main, "SIGKILL");
-  return { ...report, killed: report.killed + (shellGone ? 1 : 0) };
+  const killed = report.killed + (shellGone ? 1 : 0);
+  return { ...report, killed, unattributed: unattributedSince(since) };
 }
 
 /** Ends everything of a session: what carries its marker, and what descends from its shell. */
