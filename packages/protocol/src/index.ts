@@ -3,6 +3,7 @@ export { ErrorBody, Started } from "./error-body.ts";
 export * from "./errors.ts";
 export * from "./execution.ts";
 export * from "./keeper-api.ts";
+export * from "./lifecycle.ts";
 export * from "./log-frames.ts";
 export * from "./names.ts";
 export * from "./sandbox.ts";

@@ -24,7 +24,31 @@ export const SandboxSpec = z.strictObject({
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;
 
+const Seconds = z
+  .number()
+  .int()
+  .min(1)
+  .max(10 * 365 * 86_400);
+
+/** How long a sandbox lives, and what ends it. */
+export const Policy = z.strictObject({
+  /** `false`: removed when its last turn ends. */
+  persistent: z.boolean(),
+  /** Idle time after which the reaper acts. */
+  lifetimeSeconds: Seconds,
+  /** `stop` ends the processes and keeps the files; `keep`: never by idleness. */
+  onIdle: z.enum(["stop", "remove", "keep"]),
+  /** Whether the workspace and the home directory outlive an instance. */
+  filesystem: z.enum(["persistent", "ephemeral"]),
+  /** A hard end of each instance, whatever it does then. */
+  maxLifetimeSeconds: Seconds.nullable(),
+  /** A turn that no call renews for so long is over: its client is gone. */
+  turnTimeoutSeconds: Seconds,
+});
+export type Policy = z.infer<typeof Policy>;
+
 export const CreateSandbox = SandboxSpec.extend({
+  ...Policy.partial().shape,
   name: SandboxName.optional(),
   labels: Labels.optional(),
 });
@@ -61,8 +85,18 @@ export const Sandbox = z.object({
   spec: SandboxSpec,
   labels: Labels,
   limits: LimitsReport,
+  ...Policy.shape,
   createdAt: z.string(),
   startedAt: z.string().optional(),
+  /** The last use that was written down; `why` asks the keeper, which knows the last one of all. */
+  lastUsedAt: z.string(),
+  /** When it will be ended if nobody uses it until then; absent while nothing will, or while an open turn holds it. */
+  reapsAt: z.string().optional(),
+  /** What holds the reaper off, as far as the server knows by itself; `why` has the whole of it. */
+  heldAwakeBy: z.array(z.string()),
+  openTurns: z.number().int(),
+  /** Who has it for itself alone, if somebody has. */
+  claim: z.object({ holder: z.string(), expiresAt: z.string() }).optional(),
   lastDeath: Death.optional(),
   /** Why the last launch failed, while it has not succeeded since. */
   failure: z.string().optional(),
@@ -84,6 +118,8 @@ export const SandboxEvent = z.object({
   at: z.string(),
   type: z.string(),
   cause: z.string().optional(),
+  /** Who wanted it: a client, the operator, a server. */
+  actor: z.string().optional(),
   detail: z.record(z.string(), z.unknown()),
 });
 export type SandboxEvent = z.infer<typeof SandboxEvent>;

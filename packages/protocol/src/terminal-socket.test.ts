@@ -1,12 +1,15 @@
 import { expect, test } from "bun:test";
-import { TERMINAL_SUBPROTOCOL, terminalSubprotocols, tokenOfSubprotocols } from "./terminal-socket.ts";
+import { carriedBySubprotocols, TERMINAL_SUBPROTOCOL, terminalSubprotocols } from "./terminal-socket.ts";
 
 test.each(["hf_abc123", "with spaces, commas and = signs", "ünïcode"])("the token %s travels", (token) => {
-  const offered = terminalSubprotocols(token);
+  const offered = terminalSubprotocols({ bearer: token, turn: undefined, claim: "clm" });
   expect(offered[0]).toBe(TERMINAL_SUBPROTOCOL);
   // What a WebSocket accepts as a subprotocol's name.
   for (const name of offered) expect(name).toMatch(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/);
-  expect(tokenOfSubprotocols(offered.join(", "))).toBe(token);
+  const header = offered.join(", ");
+  expect(carriedBySubprotocols(header, "bearer")).toBe(token);
+  expect(carriedBySubprotocols(header, "turn")).toBeUndefined();
+  expect(carriedBySubprotocols(header, "claim")).toBe("clm");
 });
 
 test.each([
@@ -17,5 +20,5 @@ test.each([
   ["holdfast.bearer.xyz"],
   ["holdfast.bearer.abc"],
 ])("no token in %p", (header) => {
-  expect(tokenOfSubprotocols(header)).toBeUndefined();
+  expect(carriedBySubprotocols(header, "bearer")).toBeUndefined();
 });

@@ -48,24 +48,40 @@ export const terminalCloseCode = {
 
 /** The subprotocol of a terminal's socket; the server's answer names it alone. */
 export const TERMINAL_SUBPROTOCOL = "holdfast.terminal.v1";
-const BEARER_PREFIX = "holdfast.bearer.";
 
-/**
- * A page cannot set a header on a WebSocket, so the token travels as a second subprotocol: not in the URL, which ends
- * up in logs and histories. In hexadecimal, because a subprotocol's name is a bare HTTP token.
- */
-export function terminalSubprotocols(token: string | undefined): string[] {
-  if (token === undefined) return [TERMINAL_SUBPROTOCOL];
-  const bytes = new TextEncoder().encode(token);
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return [TERMINAL_SUBPROTOCOL, BEARER_PREFIX + hex];
+/** What a request says about its sender in headers. */
+export interface Carried {
+  bearer?: string | undefined;
+  /** The open turn that the call is a part of. */
+  turn?: string | undefined;
+  /** The token of the claim that the caller holds. */
+  claim?: string | undefined;
 }
 
-/** The way back, from the request's `Sec-WebSocket-Protocol` header; `undefined` if it carries no token. */
-export function tokenOfSubprotocols(header: string | null): string | undefined {
-  const offered = (header ?? "").split(",").map((name) => name.trim());
-  const hex = offered.find((name) => name.startsWith(BEARER_PREFIX))?.slice(BEARER_PREFIX.length);
-  if (hex === undefined || !/^([0-9a-f]{2})+$/.test(hex)) return undefined;
+/**
+ * A page cannot set a header on a WebSocket, so what a header would carry travels as further subprotocols: not in the
+ * URL, which ends up in logs and histories. In hexadecimal, because a subprotocol's name is a bare HTTP token.
+ */
+export function terminalSubprotocols(carried: Carried): string[] {
+  const more = Object.entries(carried).flatMap(([name, value]: [string, string | undefined]) =>
+    value === undefined ? [] : [`holdfast.${name}.${toHex(value)}`],
+  );
+  return [TERMINAL_SUBPROTOCOL, ...more];
+}
+
+/** The way back, from the request's `Sec-WebSocket-Protocol` header; `undefined` if it does not carry that. */
+export function carriedBySubprotocols(header: string | null, name: keyof Carried): string | undefined {
+  const prefix = `holdfast.${name}.`;
+  const offered = (header ?? "").split(",").map((one) => one.trim());
+  const hex = offered.find((one) => one.startsWith(prefix))?.slice(prefix.length);
+  return hex === undefined || !/^([0-9a-f]{2})+$/.test(hex) ? undefined : fromHex(hex);
+}
+
+function toHex(text: string): string {
+  return Array.from(new TextEncoder().encode(text), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function fromHex(hex: string): string {
   const bytes = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
   return new TextDecoder().decode(bytes);
 }

@@ -1,6 +1,6 @@
 import type { Continuity } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
-import { terminalSubprotocols } from "@holdfast/protocol/terminal-socket";
+import { type Carried, terminalSubprotocols } from "@holdfast/protocol/terminal-socket";
 import { Patience } from "./backoff.ts";
 import { discover, type ServerAddress } from "./discover.ts";
 import { failureOfAnswer, failureOfConnection, wasRefused } from "./failures.ts";
@@ -17,7 +17,7 @@ export interface ConnectOptions extends ServerAddress {
 
 /** One request. `again: "safe"` says that sending it twice does no more than sending it once. */
 export interface Call {
-  method: "GET" | "POST" | "PUT" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   again: "safe" | "never";
   query?: Record<string, string | number | boolean | undefined>;
@@ -26,6 +26,9 @@ export interface Call {
   headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
 }
+
+/** The turn that a sandbox's calls are a part of, and the token of the claim under which they are made. */
+export type Held = Pick<Carried, "turn" | "claim">;
 
 /** An answer's body with what its headers say about the sandbox. */
 export interface Answer<T> {
@@ -44,19 +47,33 @@ export class Client {
   readonly patienceMs: number;
   readonly #token: string | undefined;
   readonly #fetch: Fetch;
+  readonly #carried: () => Held;
   /** A server that has answered once and is now away is restarting; one that never did is not there. */
   #answered = false;
 
-  private constructor(address: { url: string; token: string | undefined }, options: ConnectOptions) {
+  private constructor(
+    address: { url: string; token: string | undefined },
+    options: ConnectOptions,
+    carried: () => Held = () => ({}),
+  ) {
     this.url = address.url;
     this.#token = address.token;
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
     this.patienceMs = options.patienceMs ?? DEFAULT_PATIENCE_MS;
+    this.#carried = carried;
   }
 
   /** Finds the address and the token. Sends nothing yet. */
   static async connect(options: ConnectOptions = {}): Promise<Client> {
     return new Client(await discover(options), options);
+  }
+
+  /** The same server; every request says what its sender holds at that moment. */
+  carrying(held: () => Held): Client {
+    const { url, patienceMs } = this;
+    const carrying = new Client({ url, token: this.#token }, { fetch: this.#fetch, patienceMs }, held);
+    carrying.#answered = this.#answered;
+    return carrying;
   }
 
   /** Sends a request and reads its JSON answer. */
@@ -70,7 +87,7 @@ export class Client {
    */
   webSocket(path: string, query: Record<string, string | number | boolean | undefined>): WebSocket {
     const url = this.#urlOf({ path, query }).replace(/^http/, "ws");
-    return new WebSocket(url, terminalSubprotocols(this.#token));
+    return new WebSocket(url, terminalSubprotocols({ bearer: this.#token, ...this.#carried() }));
   }
 
   /** Sends a request whose answer is a stream; the caller reads or cancels its body. */
@@ -119,6 +136,9 @@ export class Client {
 
   #init(call: Call): RequestInit {
     const headers = new Headers(call.headers);
+    const { turn, claim } = this.#carried();
+    if (turn !== undefined) headers.set("Holdfast-Turn", turn);
+    if (claim !== undefined) headers.set("Holdfast-Claim", claim);
     if (this.#token !== undefined) headers.set("Authorization", `Bearer ${this.#token}`);
     if (call.json !== undefined) headers.set("Content-Type", "application/json");
     else if (call.body !== undefined) headers.set("Content-Type", "application/octet-stream");

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from "node:crypto";
-import { HoldfastError, tokenOfSubprotocols } from "@holdfast/protocol";
+import { carriedBySubprotocols, HoldfastError } from "@holdfast/protocol";
 import type { MiddlewareHandler } from "hono";
 import type { AppEnv } from "../app.ts";
 
@@ -17,7 +17,7 @@ export function bearerAuth(token: () => string): MiddlewareHandler<AppEnv> {
 /** A page cannot set a header on a WebSocket: there the token is among the subprotocols. */
 function given(headers: Headers): string {
   const bearer = headers.get("authorization")?.match(/^Bearer (.+)$/i)?.[1];
-  return bearer ?? tokenOfSubprotocols(headers.get("sec-websocket-protocol")) ?? "";
+  return bearer ?? carriedBySubprotocols(headers.get("sec-websocket-protocol"), "bearer") ?? "";
 }
 
 function matches(given: string, token: string): boolean {
