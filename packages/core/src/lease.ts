@@ -1,39 +1,85 @@
-import type { Continuity, Death, LimitsReport, SandboxSpec, SandboxState } from "@holdfast/protocol";
+import type { Continuity, Death, LimitsReport, Policy, SandboxSpec, SandboxState } from "@holdfast/protocol";
 
 /** What somebody wants of a sandbox. Wishes only ever grow towards `deleted`, except that a use starts a stopped one. */
 export type Desired = "active" | "stopped" | "deleted";
+
+/** How hard a stop may be; it only ever escalates. */
+export type StopMode = "graceful" | "force";
+
+/** One unit of an agent's use. Only open ones are in the row; the timeline remembers the others. */
+export interface Turn {
+  readonly turnId: string;
+  readonly startedAt: number;
+  readonly expiresAt: number;
+}
+
+/** A client's exclusive hold. It ends by itself; whoever comes with an older fence is refused. */
+export interface Claim {
+  readonly claimId: string;
+  readonly holder: string;
+  readonly fence: number;
+  /** The token itself is known to its holder alone. */
+  readonly tokenHash: string;
+  readonly expiresAt: number;
+}
 
 /** The intent: what a user holds. */
 export interface SandboxRow {
   readonly id: string;
   readonly name: string;
+  readonly tenantId: string;
   readonly provider: string;
   readonly spec: SandboxSpec;
+  readonly policy: Policy;
   readonly labels: Record<string, string>;
   readonly desired: Desired;
-  readonly deleteMode: "graceful" | "force";
+  readonly deleteMode: StopMode;
+  /** Why it is to be deleted, in one word. */
+  readonly deleteReason: string | null;
   /** The last ones handed out. They only grow, also over a deletion, because a successor starts from the tombstone. */
   readonly generation: number;
   readonly fence: number;
+  /** There may be a disk. Set before the first instance exists, cleared only on evidence that the disk is gone. */
+  readonly hasDisk: boolean;
   readonly createdAt: number;
+  /** The last use that was written down; the keeper knows the last one of all. */
+  readonly lastUsedAt: number;
+  readonly turns: readonly Turn[];
+  readonly claim: Claim | null;
+  /** The last claim's fence handed out. */
+  readonly claimFence: number;
   /** Failed launches since the last one that worked; at `MAX_LAUNCH_FAILURES` only an explicit start tries again. */
   readonly launchFailures: number;
   readonly failure: string | null;
   readonly lastDeath: Death | null;
-  /** When the reconciler must look at it even if nobody asks; `null` when nothing is outstanding. */
-  readonly dueAt: number | null;
-  readonly version: number;
+  /** When the removal of the disk is tried again. */
+  readonly diskRetryAt: number | null;
 }
 
 /**
  * reserved → creating → starting → live → stop_due ⇄ stopping → gone.
- * Any phase but `gone` may go to `stop_due`; only evidence leads to `gone`.
+ * Any of them may go to `stop_due`; when the fast attempts are spent, to `quarantined`, which is tried for ever, slowly.
+ * `debt` must die, too, but does not stand in the way of the next instance. Only evidence leads to `gone`.
  */
-export const phases = ["reserved", "creating", "starting", "live", "stop_due", "stopping", "gone"] as const;
+export const phases = [
+  "reserved",
+  "creating",
+  "starting",
+  "live",
+  "stop_due",
+  "stopping",
+  "quarantined",
+  "debt",
+  "gone",
+] as const;
 export type Phase = (typeof phases)[number];
 
-/** Why an instance is believed to be gone. A failed look is never evidence. */
-export type EvidenceKind = "never_requested" | "exited";
+/**
+ * Why an instance is believed to be gone. A failed look is never evidence, and not to be found is evidence only when
+ * nothing that was sent before can still arrive.
+ */
+export const evidenceKinds = ["never_requested", "exited", "host_reset", "not_found_after_settle"] as const;
+export type EvidenceKind = (typeof evidenceKinds)[number];
 
 export interface Evidence {
   readonly kind: EvidenceKind;
@@ -41,45 +87,86 @@ export interface Evidence {
   readonly detail: string;
 }
 
-/** The record under which one instance may exist: written before it exists, ended only by evidence that it does not. */
+/** What an instance may take of its host; counted until it is gone. */
+export interface Reservation {
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+}
+
+/**
+ * The record under which one instance may exist: written before it exists, ended only by evidence that it does not.
+ * Everything that finding and ending it needs is in this row alone; every deadline is an absolute time.
+ */
 export interface Lease {
   readonly instanceId: string;
   readonly installationId: string;
   readonly sandboxId: string;
+  readonly tenantId: string;
   readonly provider: string;
   readonly generation: number;
   readonly fence: number;
+  /** `orphan`: found, not launched by us as far as the store remembers. It is never admitted. */
+  readonly origin: "launch" | "orphan";
   readonly phase: Phase;
   /** Known to the keeper and to us alone. */
   readonly secret: string;
   readonly limits: LimitsReport | null;
+  readonly reservation: Reservation;
   readonly createdAt: number;
+  /** Nothing may be asked of the provider later than this if nothing was asked before. */
+  readonly notAfter: number;
+  /** When the provider was first asked. */
+  readonly createSentAt: number | null;
+  /** Until then a create whose answer we do not have may still arrive: nothing that is seen before is evidence. */
+  readonly settleUntil: number | null;
   readonly startupDeadlineAt: number;
   readonly admittedAt: number | null;
+  /** When it is next judged whether it is idle. */
+  readonly idleCheckAt: number | null;
+  readonly hardStopAt: number | null;
   readonly stopReason: string | null;
-  readonly stopMode: "graceful" | "force";
+  readonly stopMode: StopMode;
   readonly attempts: number;
+  /** An attempt that is not over by then is given up. */
+  readonly attemptDeadlineAt: number | null;
   readonly nextAttemptAt: number | null;
+  /** Since when it has not been found, if the last look did not find it. */
+  readonly missingSince: number | null;
   readonly lastError: string | null;
   readonly evidence: Evidence | null;
-  readonly dueAt: number | null;
-  readonly version: number;
 }
 
-/** A sandbox with its instance that is not proved gone, if it has one. There is at most one. */
-export interface Holding {
-  readonly sandbox: SandboxRow;
+/** Everything that is known about one sandbox's id. An orphan's id may have instances and no sandbox. */
+export interface Ledger {
+  readonly sandboxId: string;
+  readonly sandbox: SandboxRow | undefined;
+  /** The instance that stands in the way of another: neither gone nor a debt. There is at most one. */
   readonly lease: Lease | undefined;
+  readonly debts: readonly Lease[];
+  /** Grows with every write to any of these rows. */
+  readonly version: number;
+  /** The store's time when this was read: what its deadlines are compared with. */
+  readonly readAt: number;
+}
+
+/** A sandbox that exists, with its instances. */
+export interface Holding extends Ledger {
+  readonly sandbox: SandboxRow;
+}
+
+export function isHolding(ledger: Ledger): ledger is Holding {
+  return ledger.sandbox !== undefined;
 }
 
 export const MAX_LAUNCH_FAILURES = 3;
 
 /** The API's word for where a sandbox is. */
-export function stateOf({ sandbox, lease }: Holding): SandboxState {
+export function stateOf({ sandbox, lease }: Pick<Holding, "sandbox" | "lease">): SandboxState {
   if (sandbox.desired === "deleted") return "deleting";
   const phase = lease?.phase ?? "gone";
   switch (phase) {
     case "gone":
+    case "debt":
       return sandbox.launchFailures >= MAX_LAUNCH_FAILURES ? "failed" : "stopped";
     case "reserved":
     case "creating":
@@ -89,6 +176,7 @@ export function stateOf({ sandbox, lease }: Holding): SandboxState {
       return "running";
     case "stop_due":
     case "stopping":
+    case "quarantined":
       return "stopping";
     default:
       return phase satisfies never;
@@ -96,7 +184,11 @@ export function stateOf({ sandbox, lease }: Holding): SandboxState {
 }
 
 /** How generation `present` relates to what the caller remembers, or without that to the generation before it. */
-export function continuityOf(present: number, remembered?: number): Continuity {
+export function continuityOf(
+  { policy }: Pick<SandboxRow, "policy">,
+  present: number,
+  remembered?: number,
+): Continuity {
   if (remembered === present) return "same-process";
-  return present <= 1 ? "fresh" : "same-filesystem";
+  return present <= 1 || policy.filesystem === "ephemeral" ? "fresh" : "same-filesystem";
 }

@@ -1,5 +1,5 @@
-import { LONGEST_WAIT_MS } from "./backoff.ts";
-import type { Holding, Lease } from "./lease.ts";
+import { wantsDiskGone } from "./due.ts";
+import { type Holding, isHolding, type Lease, type Ledger, type SandboxRow } from "./lease.ts";
 
 /** The next thing to do about one sandbox. */
 export type Step =
@@ -8,32 +8,51 @@ export type Step =
   | { readonly do: "launch"; readonly lease: Lease }
   /** Look at the instance, reach its keeper and admit it. */
   | { readonly do: "connect"; readonly lease: Lease }
+  /** Ask its keeper whether anything holds it awake, and if not, to take no more work. */
+  | { readonly do: "judge-idle"; readonly lease: Lease }
   | { readonly do: "order-stop"; readonly lease: Lease; readonly because: string }
   | { readonly do: "stop"; readonly lease: Lease }
   /** Nothing was ever asked of the provider for this lease. */
   | { readonly do: "drop"; readonly lease: Lease }
-  | { readonly do: "remove-disk" };
+  | { readonly do: "expire-turns"; readonly turnIds: readonly string[] }
+  | { readonly do: "remove-disk" }
+  | { readonly do: "bury" };
+
+export type Acting = Exclude<Step, { do: "rest" } | { do: "wait" }>;
 
 /** Decides the next step from what is wanted and what is known. `connected`: we hold a line to the keeper. */
-export function nextStep(holding: Holding, world: { connected: boolean; now: number }): Step {
+export function nextStep(ledger: Ledger, { connected }: { connected: boolean }): Step {
+  const now = ledger.readAt;
+  const steps = [
+    ...(isHolding(ledger) ? [overdueTurns(ledger, now), aboutSandbox(ledger, { connected, now })] : []),
+    ...(!isHolding(ledger) && ledger.lease !== undefined ? [ending(ledger.lease, now)] : []),
+    ...ledger.debts.map((debt) => ending(debt, now)),
+  ];
+  return steps.find(isActing) ?? soonest(steps);
+}
+
+function aboutSandbox(holding: Holding, world: { connected: boolean; now: number }): Step {
   const { sandbox, lease } = holding;
   if (lease === undefined) return withoutInstance(holding, world.now);
-  const unwanted = sandbox.desired === "active" ? undefined : becauseOf(sandbox.desired);
+  const unwanted = becauseOf(sandbox);
   switch (lease.phase) {
     case "reserved":
-      return unwanted === undefined ? { do: "launch", lease } : { do: "drop", lease };
+      if (unwanted !== undefined || world.now >= lease.notAfter) return { do: "drop", lease };
+      return { do: "launch", lease };
     case "creating":
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
-      return overdue(lease, world.now) ?? { do: "launch", lease };
+      return overdue(lease, world.now) ?? dueOr(lease, world.now, { do: "launch", lease });
     case "starting":
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
       return overdue(lease, world.now) ?? dueOr(lease, world.now, { do: "connect", lease });
     case "live":
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
-      return world.connected ? { do: "rest" } : dueOr(lease, world.now, { do: "connect", lease });
+      return whileLive(lease, world);
     case "stop_due":
     case "stopping":
-      return dueOr(lease, world.now, { do: "stop", lease });
+    case "quarantined":
+      return ending(lease, world.now);
+    case "debt":
     case "gone":
       return withoutInstance(holding, world.now);
     default:
@@ -41,10 +60,33 @@ export function nextStep(holding: Holding, world: { connected: boolean; now: num
   }
 }
 
+function whileLive(lease: Lease, { connected, now }: { connected: boolean; now: number }): Step {
+  if (lease.hardStopAt !== null && lease.hardStopAt <= now) {
+    return { do: "order-stop", lease, because: "max_lifetime" };
+  }
+  if (!connected) return dueOr(lease, now, { do: "connect", lease });
+  if (lease.idleCheckAt !== null && lease.idleCheckAt <= now) return { do: "judge-idle", lease };
+  return { do: "rest" };
+}
+
 /** Nothing launches without demand: a crash is repaired by the next call that needs the sandbox, not by a loop. */
 function withoutInstance({ sandbox }: Holding, now: number): Step {
-  if (sandbox.desired !== "deleted") return { do: "rest" };
-  return waitFor(sandbox.dueAt, now) ?? { do: "remove-disk" };
+  if (!wantsDiskGone(sandbox)) return { do: "rest" };
+  if (!sandbox.hasDisk) return { do: "bury" };
+  return waitFor(sandbox.diskRetryAt, now) ?? { do: "remove-disk" };
+}
+
+/** Whatever is to end, however it came to be in the rows. */
+function ending(lease: Lease, now: number): Step {
+  // Whoever made the attempt that is written there does not hold the ticket any more.
+  if (lease.phase === "stopping") return { do: "stop", lease };
+  return waitFor(lease.nextAttemptAt, now) ?? { do: "stop", lease };
+}
+
+/** A client that opened a turn and went away leaks nothing. */
+function overdueTurns({ sandbox }: Holding, now: number): Step {
+  const turnIds = sandbox.turns.filter(({ expiresAt }) => expiresAt <= now).map(({ turnId }) => turnId);
+  return turnIds.length === 0 ? { do: "rest" } : { do: "expire-turns", turnIds };
 }
 
 function overdue(lease: Lease, now: number): Step | undefined {
@@ -56,12 +98,20 @@ function dueOr(lease: Lease, now: number, step: Step): Step {
   return waitFor(lease.nextAttemptAt, now) ?? step;
 }
 
-/** A time beyond every wait of ours was written by a clock that has been put back since: nobody waits for that. */
 function waitFor(until: number | null, now: number): Step | undefined {
-  if (until === null || until <= now || until > now + LONGEST_WAIT_MS) return undefined;
-  return { do: "wait", until };
+  return until === null || until <= now ? undefined : { do: "wait", until };
 }
 
-function becauseOf(desired: "stopped" | "deleted"): string {
-  return desired === "deleted" ? "delete_requested" : "stop_requested";
+function becauseOf({ desired, deleteReason }: SandboxRow): string | undefined {
+  if (desired === "active") return undefined;
+  return desired === "deleted" ? (deleteReason ?? "delete_requested") : "stop_requested";
+}
+
+function isActing(step: Step): step is Acting {
+  return step.do !== "rest" && step.do !== "wait";
+}
+
+function soonest(steps: readonly Step[]): Step {
+  const waits = steps.flatMap((step) => (step.do === "wait" ? [step.until] : []));
+  return waits.length === 0 ? { do: "rest" } : { do: "wait", until: Math.min(...waits) };
 }

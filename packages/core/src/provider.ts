@@ -19,10 +19,20 @@ export interface LaunchPlan {
   readonly hostname: string;
   /** Shared by the keeper and the server alone. */
   readonly secret: string;
+  /** Written beside the name, so that whoever finds the instance without its row knows how long to leave it alone. */
+  readonly lifetimeSeconds: number;
+  readonly fence: number;
 }
 
 /** Where a keeper can be reached. */
 export type KeeperAddress = { readonly kind: "unix"; readonly path: string };
+
+/**
+ * Why it is called absent. `exited`: that very instance was seen to be over, or the place where it must be was looked
+ * into and it is not there. `host_reset`: its host has started anew since. `not_found`: the backend says that it knows
+ * none of that name, which a backend that answers from a cache may also say of one that is there.
+ */
+export type AbsenceProof = "exited" | "host_reset" | "not_found";
 
 export type Observation =
   | {
@@ -33,13 +43,42 @@ export type Observation =
       readonly detail: string;
     }
   /** Nothing of it exists. Only ever the result of a look that worked. */
-  | { readonly state: "absent"; readonly detail: string };
+  | { readonly state: "absent"; readonly proof: AbsenceProof; readonly detail: string };
 
 export type DiskObservation = { readonly state: "present" | "absent"; readonly detail: string };
 
-export type Found =
-  | { readonly kind: "instance"; readonly ref: InstanceRef }
-  | { readonly kind: "disk"; readonly ref: SandboxRef };
+export interface FoundInstance {
+  readonly kind: "instance";
+  readonly ref: InstanceRef;
+  /** By the backend's clock; `null` if it cannot tell. */
+  readonly createdAt: number | null;
+  /** From its markers; `null` on one that was made before there were such markers. */
+  readonly lifetimeSeconds: number | null;
+  readonly fence: number | null;
+  /** Known by an older marker only: it is seen, it blocks, it is stopped, and it is never used again. */
+  readonly legacy: boolean;
+}
+
+export interface FoundDisk {
+  readonly kind: "disk";
+  readonly ref: SandboxRef;
+  readonly createdAt: number | null;
+}
+
+export type Found = FoundInstance | FoundDisk;
+
+/** What is there to be shared out. Measured, not remembered. */
+export interface Capacity {
+  /** How many instances the backend itself would take; `null` if it does not say. */
+  readonly slots: number | null;
+  readonly memoryBytes: number | null;
+  readonly disk: {
+    readonly sizeBytes: number;
+    readonly freeBytes: number;
+    readonly inodes: number;
+    readonly freeInodes: number;
+  };
+}
 
 export interface Capabilities {
   readonly persistentDisk: boolean;
@@ -61,7 +100,8 @@ export interface Check {
 
 /**
  * A backend that can hold instances. Named by our own id, never by a handle that we might lose. Every method may be
- * called twice, and the server may die between any two calls.
+ * called twice, and the server may die between any two calls. A backend that cannot be reached at all says
+ * `provider_unavailable`: then nothing was done, and all its rows wait for one probe.
  */
 export interface Provider {
   readonly kind: string;
@@ -71,7 +111,7 @@ export interface Provider {
   probe(): Promise<readonly Check[]>;
   /**
    * Makes the instance exist and its keeper start, or accepts the one that an interrupted call already made. The
-   * keeper runs nothing until it is admitted.
+   * keeper runs nothing until it is admitted. `launch_failed`: this will not work, also not the next time.
    */
   launch(instance: InstanceRef, plan: LaunchPlan, signal: AbortSignal): Promise<void>;
   /** What is true now, by exact name. A failure to look is an error, never `absent`. */
@@ -80,6 +120,8 @@ export interface Provider {
   stop(instance: InstanceRef, mode: "graceful" | "force", signal: AbortSignal): Promise<Observation>;
   /** Removes the disk of a sandbox that has no instance, and says what was seen afterwards. */
   removeDisk(sandbox: SandboxRef, signal: AbortSignal): Promise<DiskObservation>;
-  /** Every instance and every disk on this backend that carries our installation id; complete, or an error. */
-  discover(installationId: string, signal: AbortSignal): Promise<readonly Found[]>;
+  /** Every instance and every disk on this backend that carries a marker of ours, of any installation; complete, or an error. */
+  discover(signal: AbortSignal): Promise<readonly Found[]>;
+  /** What there is. `capacity_unknown` if it cannot be measured. */
+  capacity(signal: AbortSignal): Promise<Capacity>;
 }

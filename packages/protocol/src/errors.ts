@@ -9,18 +9,26 @@ export const httpStatusOf = {
   state_lost: 409,
   spec_conflict: 409,
   cleanup_pending: 409,
+  cleanup_quarantined: 409,
+  claim_held: 409,
+  claim_lost: 409,
+  quiesced: 409,
   deleting: 409,
   fence_stale: 409,
   gone: 410,
   record_expired: 410,
   too_large: 413,
   limit_reached: 429,
+  quota_exceeded: 429,
   internal: 500,
   unsupported: 501,
   keeper_lost: 502,
   unavailable: 503,
   provider_unavailable: 503,
   launch_failed: 503,
+  capacity_exhausted: 503,
+  capacity_unknown: 503,
+  host_storage_unusable: 503,
 } as const satisfies Record<string, number>;
 
 export type ErrorCode = keyof typeof httpStatusOf;
@@ -53,6 +61,11 @@ export interface ErrorFacts {
 
 const retryableByNature: ReadonlySet<ErrorCode> = new Set([
   "cleanup_pending",
+  "quiesced",
+  "cleanup_quarantined",
+  "capacity_exhausted",
+  "capacity_unknown",
+  "quota_exceeded",
   "limit_reached",
   "unavailable",
   "provider_unavailable",

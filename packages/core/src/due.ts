@@ -1,0 +1,52 @@
+import type { Lease, Ledger, SandboxRow } from "./lease.ts";
+
+/** When somebody must look at these rows even if nobody asks; `null` when nothing is outstanding. */
+export function dueAt({ sandbox, lease, debts }: Pick<Ledger, "sandbox" | "lease" | "debts">): number | null {
+  return earliest([
+    lease === undefined ? null : leaseDueAt(lease),
+    ...debts.map(leaseDueAt),
+    sandbox === undefined ? null : sandboxDueAt(sandbox, lease),
+  ]);
+}
+
+/** The nearest of a lease's deadlines. Only `gone` has none: a phase without a timer would be forgotten. */
+export function leaseDueAt(lease: Lease): number | null {
+  switch (lease.phase) {
+    case "reserved":
+      return lease.createdAt;
+    case "creating":
+    case "starting":
+      return Math.min(lease.nextAttemptAt ?? lease.createdAt, lease.startupDeadlineAt);
+    case "live":
+      // While its keeper cannot be reached nobody can judge whether it is idle: the next attempt to reach it comes first.
+      return earliest([lease.nextAttemptAt ?? lease.idleCheckAt, lease.hardStopAt]) ?? lease.createdAt;
+    case "stopping":
+      return lease.attemptDeadlineAt ?? lease.createdAt;
+    case "stop_due":
+    case "quarantined":
+    case "debt":
+      return lease.nextAttemptAt ?? lease.createdAt;
+    case "gone":
+      return null;
+    default:
+      return lease.phase satisfies never;
+  }
+}
+
+function sandboxDueAt(sandbox: SandboxRow, lease: Lease | undefined): number | null {
+  const disk =
+    lease === undefined && wantsDiskGone(sandbox) ? (sandbox.diskRetryAt ?? sandbox.createdAt) : null;
+  return earliest([disk, ...sandbox.turns.map(({ expiresAt }) => expiresAt)]);
+}
+
+/** What an ephemeral instance leaves is removed before the next one may begin; a deleted sandbox's disk goes with it. */
+export function wantsDiskGone({ desired, policy, hasDisk }: SandboxRow): boolean {
+  return desired === "deleted" || (policy.filesystem === "ephemeral" && hasDisk);
+}
+
+function earliest(times: readonly (number | null)[]): number | null {
+  return times.reduce(
+    (least, time) => (least === null || (time !== null && time < least) ? time : least),
+    null,
+  );
+}

@@ -1,0 +1,27 @@
+import type { AdmitRequest, KeeperInfo } from "@holdfast/protocol";
+import type { KeeperAddress } from "./provider.ts";
+
+export type QuiesceAnswer =
+  /** Something holds it awake, or did less than a lifetime ago. */
+  | { readonly state: "busy"; readonly because: readonly string[]; readonly idleForMs: number }
+  /** It is idle, and refuses work from now on, for a few seconds. */
+  | { readonly state: "quiesced" };
+
+/** What the lifecycle says to a keeper. Every call carries the fence that the line was opened with. */
+export interface KeeperControl {
+  info(): Promise<Pick<KeeperInfo, "instanceId">>;
+  /** Opens the gate. May be said again; the newest policy counts. */
+  admit(request: AdmitRequest): Promise<void>;
+  quiesce(request: { lifetimeMs: number }): Promise<QuiesceAnswer>;
+  /** Takes a `quiesce` back. */
+  resume(): Promise<void>;
+}
+
+/** How keepers are reached. */
+export interface KeeperDoor<Link extends KeeperControl> {
+  open(options: { address: KeeperAddress; secret: string; fence: number }): Link;
+  /** While this stands, the keeper knows that it has a server. `onEnd`: the keeper is gone, or the line to it is. */
+  watch(options: { address: KeeperAddress; secret: string; fence: number; onEnd: () => void }): Promise<{
+    close(): void;
+  }>;
+}

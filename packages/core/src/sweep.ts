@@ -1,0 +1,164 @@
+import type { Lease, SandboxRow } from "./lease.ts";
+import { DEFAULT_LIFETIME_SECONDS } from "./policy.ts";
+import type { Found, FoundDisk, FoundInstance } from "./provider.ts";
+
+/** Whoever made it may still be about to write its row: another tool, or a store that lost its last commits. */
+const CREATION_GRACE_MS = 120_000;
+/** A sandbox that nobody here knows may be known to whoever restores the right backup. */
+const SHORTEST_ORPHAN_MS = 600_000;
+/** A sweep that would end more than this share, and more than a handful, is more likely wrong than right. */
+const BRAKE_SHARE = 0.2;
+const BRAKE_AT_LEAST = 5;
+
+export type SweepAction =
+  /** One that was believed to be gone is there. */
+  | { readonly do: "reopen"; readonly lease: Lease }
+  /** A row for an instance that has none; it is stopped at `at`. */
+  | { readonly do: "record"; readonly found: FoundInstance; readonly because: string; readonly at: number }
+  /** Generations were handed out that the rows have forgotten. */
+  | { readonly do: "raise"; readonly sandboxId: string; readonly generation: number; readonly fence: number }
+  /** The rows say that it runs and the list does not have it: a list proves nothing, so look at that one. */
+  | { readonly do: "look"; readonly lease: Lease }
+  /** A disk whose sandbox has been deleted. */
+  | { readonly do: "remove-disk"; readonly found: FoundDisk }
+  /** A disk whose sandbox the rows have forgotten: it gets one again, because somebody's work is on it. */
+  | { readonly do: "recover-disk"; readonly found: FoundDisk };
+
+/** Left alone, and why; for whoever reads the report. */
+export interface Spared {
+  readonly found: Found;
+  readonly because: string;
+  readonly until: number | null;
+}
+
+export interface SweepInput {
+  readonly installationId: string;
+  readonly now: number;
+  /** The whole list; one that failed never gets here. */
+  readonly found: readonly Found[];
+  /** Read after the list, so that what was listed and has no row had none when it was made. */
+  readonly leases: readonly Lease[];
+  readonly sandboxes: ReadonlyMap<string, Pick<SandboxRow, "generation" | "fence" | "hasDisk" | "desired">>;
+  readonly tombstones: ReadonlySet<string>;
+  /** When each thing without a row was first seen, from the passes before; for those that do not say how old they are. */
+  readonly firstSeen: Readonly<Record<string, number>>;
+  /** What the brake held back at the last pass. */
+  readonly heldBack: readonly string[];
+}
+
+export interface SweepPlan {
+  readonly actions: readonly SweepAction[];
+  readonly spared: readonly Spared[];
+  readonly foreign: number;
+  readonly firstSeen: Record<string, number>;
+  readonly heldBack: readonly string[];
+}
+
+/** Compares what is there with the rows. Nothing of another installation, and nothing that is too young, is touched. */
+export function planSweep(input: SweepInput): SweepPlan {
+  const ours = input.found.filter(({ ref }) => ref.installationId === input.installationId);
+  const pass = new Pass(input);
+  for (const found of ours) {
+    if (found.kind === "instance") pass.instance(found);
+    else pass.disk(found);
+  }
+  pass.missing(ours);
+  const plan = { spared: pass.spared, foreign: input.found.length - ours.length, firstSeen: pass.firstSeen };
+  return {
+    ...plan,
+    ...braked(pass.actions, { total: ours.filter(isInstance).length, heldBack: input.heldBack }),
+  };
+}
+
+class Pass {
+  readonly actions: SweepAction[] = [];
+  readonly spared: Spared[] = [];
+  readonly firstSeen: Record<string, number> = {};
+  readonly #input: SweepInput;
+  readonly #byInstance: Map<string, Lease>;
+
+  constructor(input: SweepInput) {
+    this.#input = input;
+    this.#byInstance = new Map(input.leases.map((lease) => [lease.instanceId, lease]));
+  }
+
+  instance(found: FoundInstance): void {
+    const lease = this.#byInstance.get(found.ref.instanceId);
+    if (lease === undefined) this.#withoutRow(found);
+    else if (lease.phase === "gone") this.actions.push({ do: "reopen", lease });
+  }
+
+  disk(found: FoundDisk): void {
+    const { sandboxId } = found.ref;
+    if (this.#input.sandboxes.has(sandboxId)) return;
+    if (this.#input.tombstones.has(sandboxId)) this.actions.push({ do: "remove-disk", found });
+    else this.actions.push({ do: "recover-disk", found });
+  }
+
+  /** Rows that should be in the list. */
+  missing(ours: readonly Found[]): void {
+    const listed = new Set(ours.filter(isInstance).map(({ ref }) => ref.instanceId));
+    for (const lease of this.#input.leases) {
+      if (lease.phase === "live" && !listed.has(lease.instanceId)) this.actions.push({ do: "look", lease });
+    }
+  }
+
+  #withoutRow(found: FoundInstance): void {
+    const { sandboxId, generation } = found.ref;
+    const sandbox = this.#input.sandboxes.get(sandboxId);
+    if (this.#input.tombstones.has(sandboxId)) {
+      this.#record(found, "its sandbox was deleted", this.#input.now);
+    } else if (sandbox === undefined) {
+      this.#spareUntil(found, "its sandbox is not known here", this.#unknownUntil(found));
+    } else if (generation <= sandbox.generation) {
+      const until = this.#bornAt(found) + CREATION_GRACE_MS;
+      this.#spareUntil(found, "the sandbox has no such instance", until);
+    } else {
+      // The rows are older than the world: somebody may be using it, and no later instance may have its number.
+      const fence = Math.max(found.fence ?? 0, generation);
+      this.actions.push({ do: "raise", sandboxId, generation, fence });
+      this.#record(found, "it is newer than the rows", this.#unknownUntil(found));
+    }
+  }
+
+  #spareUntil(found: FoundInstance, because: string, until: number): void {
+    if (until <= this.#input.now) this.#record(found, because, this.#input.now);
+    else this.spared.push({ found, because, until });
+  }
+
+  #record(found: FoundInstance, because: string, at: number): void {
+    this.actions.push({ do: "record", found, because, at: Math.max(at, this.#input.now) });
+  }
+
+  #unknownUntil(found: FoundInstance): number {
+    const lifetimeMs = (found.lifetimeSeconds ?? DEFAULT_LIFETIME_SECONDS) * 1000;
+    return this.#bornAt(found) + Math.max(2 * lifetimeMs, SHORTEST_ORPHAN_MS);
+  }
+
+  /** Its own word, or else when it was first seen. */
+  #bornAt({ ref, createdAt }: FoundInstance): number {
+    const seen = this.#input.firstSeen[ref.instanceId] ?? this.#input.now;
+    this.firstSeen[ref.instanceId] = seen;
+    return createdAt ?? seen;
+  }
+}
+
+/** Too many ends at once are held back until the next pass finds the same. */
+function braked(
+  actions: readonly SweepAction[],
+  { total, heldBack }: { total: number; heldBack: readonly string[] },
+): Pick<SweepPlan, "actions" | "heldBack"> {
+  const ends = actions.flatMap((action) => (endedBy(action) === undefined ? [] : [endedBy(action) ?? ""]));
+  const isTooMany = ends.length > Math.max(BRAKE_AT_LEAST, total * BRAKE_SHARE);
+  if (!isTooMany || ends.every((id) => heldBack.includes(id))) return { actions, heldBack: [] };
+  return { actions: actions.filter((action) => endedBy(action) === undefined), heldBack: ends };
+}
+
+function endedBy(action: SweepAction): string | undefined {
+  if (action.do === "reopen") return action.lease.instanceId;
+  return action.do === "record" ? action.found.ref.instanceId : undefined;
+}
+
+function isInstance(found: Found): found is FoundInstance {
+  return found.kind === "instance";
+}

@@ -1,0 +1,373 @@
+import type { Policy } from "@holdfast/protocol";
+import { FAST_ATTEMPTS, recheckMs, retryMs } from "./backoff.ts";
+import type { Evidence, Holding, Lease, Ledger, SandboxRow } from "./lease.ts";
+import { MAX_LAUNCH_FAILURES } from "./lease.ts";
+import type { Observation } from "./provider.ts";
+import type { Change, TimelineEntry } from "./store.ts";
+
+// What each event changes in the rows. Nothing here looks or acts; the time and chance are given.
+
+/** One attempt to stop is given up after this; the provider escalates to SIGKILL well before. */
+export const STOP_TIMEOUT_MS = 30_000;
+/** Graceful attempts before force. */
+const GRACEFUL_ATTEMPTS = 2;
+/** Two looks that find nothing must be this far apart to count, where a look may miss what is there. */
+const CONFIRM_MS = 5_000;
+/** Nothing but a look now and then: an instance that nothing else would ever ask after. */
+const LONGEST_UNCHECKED_MS = 86_400_000;
+
+/** The provider is about to be asked. `callMs`: how long the call may take. */
+export function launchSent(lease: Lease, options: { now: number; callMs: number; settleMs: number }): Change {
+  const { now, callMs, settleMs } = options;
+  return {
+    leases: {
+      [lease.instanceId]: {
+        phase: "creating",
+        createSentAt: lease.createSentAt ?? now,
+        attempts: lease.attempts + 1,
+        nextAttemptAt: null,
+        settleUntil: settleMs === 0 ? null : now + callMs + settleMs,
+      },
+    },
+    ...(lease.phase === "reserved" && {
+      entries: [{ type: "launching", detail: { generation: lease.generation } }],
+    }),
+  };
+}
+
+/** An earlier call whose answer was lost may still arrive: then that window stays. */
+export function launched(lease: Lease): Change {
+  const settleUntil = lease.attempts <= 1 ? null : lease.settleUntil;
+  return { leases: { [lease.instanceId]: { phase: "starting", attempts: 0, lastError: null, settleUntil } } };
+}
+
+/** It will not work, also not the next time: what was half made is cleared away. */
+export function launchFailed(lease: Lease, error: string, now: number): Change {
+  return {
+    leases: {
+      [lease.instanceId]: {
+        phase: "stop_due",
+        stopReason: "launch_failed",
+        stopMode: "force",
+        attempts: 0,
+        nextAttemptAt: now,
+        lastError: error,
+      },
+    },
+    entries: [{ type: "launch_failed", cause: "launch_failed", detail: { error } }],
+  };
+}
+
+/** Nobody knows what became of it, or it was not reached: the same again a little later, within the same phase. */
+export function tryAgain(
+  lease: Lease,
+  options: { error: string; now: number; random: number; attempts: number },
+): Change {
+  const { error, now, random, attempts } = options;
+  const nextAttemptAt = now + retryMs(attempts, random);
+  return { leases: { [lease.instanceId]: { attempts, nextAttemptAt, lastError: error } } };
+}
+
+export function cameAlive(
+  { sandbox, lease }: Holding & { lease: Lease },
+  seen: Extract<Observation, { state: "running" }>,
+  now: number,
+): Change {
+  const admittedAt = lease.admittedAt ?? now;
+  const { maxLifetimeSeconds } = sandbox.policy;
+  return {
+    sandbox: { launchFailures: 0, failure: null, ...(lease.admittedAt === null && { lastUsedAt: now }) },
+    leases: {
+      [lease.instanceId]: {
+        phase: "live",
+        limits: seen.limits,
+        admittedAt,
+        idleCheckAt: lease.idleCheckAt ?? idleCheckAt(sandbox.policy, now),
+        hardStopAt: maxLifetimeSeconds === null ? null : admittedAt + maxLifetimeSeconds * 1000,
+        attempts: 0,
+        nextAttemptAt: null,
+        missingSince: null,
+        lastError: null,
+      },
+    },
+    entries: [
+      {
+        type: lease.phase === "live" ? "adopted" : "live",
+        detail: { generation: lease.generation, instance: seen.detail },
+      },
+    ],
+  };
+}
+
+/** When it may be idle at the earliest, if it was used at `usedAt` for the last time. */
+export function idleCheckAt({ onIdle, lifetimeSeconds }: Policy, usedAt: number): number {
+  return usedAt + (onIdle === "keep" ? LONGEST_UNCHECKED_MS : lifetimeSeconds * 1000);
+}
+
+/** `undefined`: by the rows it is idle. Else when to ask again: somebody used it, or a turn is open. */
+export function notIdleUntil({ sandbox }: Holding, now: number): number | undefined {
+  const { policy, turns, lastUsedAt } = sandbox;
+  if (policy.onIdle === "keep") return now + LONGEST_UNCHECKED_MS;
+  if (turns.length > 0) return now + policy.lifetimeSeconds * 1000;
+  const until = lastUsedAt + policy.lifetimeSeconds * 1000;
+  return until > now ? until : undefined;
+}
+
+/** Wants the instance gone. What the sandbox's policy says of such an end is in the same change. */
+export function stopOrdered(holding: Holding, lease: Lease, because: string, now: number): Change {
+  const { sandbox } = holding;
+  const removes = endsSandbox(sandbox, because);
+  return {
+    ...(removes && { sandbox: { desired: "deleted", deleteReason: because } }),
+    leases: {
+      [lease.instanceId]: {
+        phase: "stop_due",
+        stopReason: because,
+        stopMode: sandbox.desired === "deleted" ? sandbox.deleteMode : "graceful",
+        attempts: 0,
+        nextAttemptAt: now,
+        idleCheckAt: null,
+      },
+    },
+    entries: [{ type: "stopping", cause: because }],
+  };
+}
+
+function endsSandbox({ policy, desired }: SandboxRow, because: string): boolean {
+  if (desired === "deleted" || (because !== "idle" && because !== "max_lifetime")) return false;
+  return policy.onIdle === "remove" || (policy.onIdle === "keep" && policy.filesystem === "ephemeral");
+}
+
+/** An attempt begins: it is counted before it is made, so that a crash does not begin the ladder anew. */
+export function stopSent(lease: Lease, now: number): Change {
+  const phase = lease.phase === "debt" ? "debt" : "stopping";
+  const deadline = now + STOP_TIMEOUT_MS;
+  return {
+    leases: {
+      [lease.instanceId]: {
+        phase,
+        attempts: lease.attempts + 1,
+        attemptDeadlineAt: deadline,
+        nextAttemptAt: phase === "debt" ? deadline : null,
+      },
+    },
+  };
+}
+
+export function stopModeOf(lease: Lease, sandbox: SandboxRow | undefined): Lease["stopMode"] {
+  const isForced = lease.attempts > GRACEFUL_ATTEMPTS || sandbox?.deleteMode === "force";
+  return isForced ? "force" : lease.stopMode;
+}
+
+/** It is still there, or nobody could tell. The wait begins now, when the attempt is over. */
+export function stopMissed(lease: Lease, options: { error: string; now: number; random: number }): Change {
+  const { error, now, random } = options;
+  const spent = lease.attempts >= FAST_ATTEMPTS;
+  const phase = lease.phase === "debt" ? "debt" : spent ? "quarantined" : "stop_due";
+  const wait = spent ? recheckMs(lease.attempts, random) : retryMs(lease.attempts, random);
+  return {
+    leases: {
+      [lease.instanceId]: {
+        phase,
+        attemptDeadlineAt: null,
+        nextAttemptAt: now + wait,
+        lastError: error,
+        missingSince: null,
+      },
+    },
+    ...(spent &&
+      lease.attempts === FAST_ATTEMPTS && {
+        entries: [
+          {
+            type: "quarantined",
+            cause: lease.stopReason ?? "unknown",
+            detail: { attempts: lease.attempts, error },
+          },
+        ],
+      }),
+  };
+}
+
+/** The backend could not be asked at all: that was no attempt. */
+export function stopNotSent(lease: Lease, options: { error: string; now: number; random: number }): Change {
+  const attempts = lease.attempts - 1;
+  const phase = lease.phase === "debt" ? "debt" : attempts >= FAST_ATTEMPTS ? "quarantined" : "stop_due";
+  const nextAttemptAt = options.now + retryMs(1, options.random);
+  return {
+    leases: {
+      [lease.instanceId]: {
+        phase,
+        attempts,
+        attemptDeadlineAt: null,
+        nextAttemptAt,
+        lastError: options.error,
+      },
+    },
+  };
+}
+
+/** What a look that found nothing proves. `undefined`: nothing yet. */
+export function evidenceOf(
+  lease: Lease,
+  seen: Extract<Observation, { state: "absent" }>,
+  now: number,
+): Evidence | undefined {
+  if (lease.settleUntil !== null && now < lease.settleUntil) return undefined;
+  if (seen.proof !== "not_found") return { kind: seen.proof, at: now, detail: seen.detail };
+  if (lease.missingSince === null || now < lease.missingSince + CONFIRM_MS) return undefined;
+  return { kind: "not_found_after_settle", at: now, detail: seen.detail };
+}
+
+/** It was not found, and that is not yet proof: when to look again. */
+export function unproven(lease: Lease, now: number): Change {
+  const phase = lease.phase === "debt" ? "debt" : "stop_due";
+  const missingSince = lease.missingSince ?? now;
+  const nextAttemptAt = Math.max(lease.settleUntil ?? 0, missingSince + CONFIRM_MS, now + 1);
+  return {
+    leases: {
+      [lease.instanceId]: {
+        phase,
+        // It did what was asked of it: a look that must be repeated is not an attempt that failed.
+        attempts: lease.attempts - 1,
+        attemptDeadlineAt: null,
+        missingSince,
+        nextAttemptAt,
+        lastError: "it was not found, which is not proof yet",
+      },
+    },
+  };
+}
+
+/** The instance is gone, and this is how we know. */
+export function concluded(ledger: Ledger, lease: Lease, evidence: Evidence): Change {
+  const cause = lease.stopReason ?? "keeper_lost";
+  const { sandbox } = ledger;
+  const detail = lease.lastError === null ? evidence.detail : `${lease.lastError} (${evidence.detail})`;
+  const isCurrent = sandbox !== undefined && lease.phase !== "debt" && lease.origin === "launch";
+  return {
+    ...(isCurrent && { sandbox: afterEnd(sandbox, lease, { cause, detail, at: evidence.at }) }),
+    leases: {
+      [lease.instanceId]: {
+        phase: "gone",
+        evidence,
+        attemptDeadlineAt: null,
+        nextAttemptAt: null,
+        idleCheckAt: null,
+        hardStopAt: null,
+      },
+    },
+    entries: [goneEntry(lease, cause, evidence)],
+  };
+}
+
+function afterEnd(
+  sandbox: SandboxRow,
+  lease: Lease,
+  { cause, detail, at }: { cause: string; detail: string; at: number },
+): Partial<SandboxRow> {
+  if (lease.admittedAt !== null) return { lastDeath: { cause, at: new Date(at).toISOString(), detail } };
+  if (sandbox.desired !== "active") return {};
+  return {
+    launchFailures: Math.min(sandbox.launchFailures + 1, MAX_LAUNCH_FAILURES),
+    failure: `${cause}: ${detail}`,
+  };
+}
+
+function goneEntry(lease: Lease, cause: string, { kind, detail }: Evidence): TimelineEntry {
+  return {
+    type: "gone",
+    cause,
+    detail: { generation: lease.generation, evidence: kind, what: detail, attempts: lease.attempts },
+  };
+}
+
+/**
+ * Turns are over. The end of the last one of a sandbox that is not persistent is its end: one change, so that no crash
+ * can come between.
+ */
+export function turnsEnded(
+  { sandbox, lease }: Holding,
+  options: { turnIds: readonly string[]; cause: string; now: number },
+): Change {
+  const { turnIds, cause, now } = options;
+  const left = sandbox.turns.filter(({ turnId }) => !turnIds.includes(turnId));
+  const ended = sandbox.turns.filter(({ turnId }) => turnIds.includes(turnId));
+  const removes = left.length === 0 && !sandbox.policy.persistent && sandbox.desired !== "deleted";
+  return {
+    sandbox: {
+      turns: left,
+      lastUsedAt: now,
+      ...(removes && { desired: "deleted", deleteReason: "turn_end" }),
+    },
+    ...(lease?.phase === "live" && {
+      leases: { [lease.instanceId]: { idleCheckAt: idleCheckAt(sandbox.policy, now) } },
+    }),
+    entries: ended.map(({ turnId, startedAt }) => ({
+      type: "turn_ended",
+      cause,
+      detail: { turnId, startedAt: new Date(startedAt).toISOString() },
+    })),
+  };
+}
+
+/** An operator's word instead of evidence: it no longer stands in the way, and is hunted on. */
+export function abandoned(
+  { sandbox, lease }: Holding,
+  { reason, now }: { reason: string; now: number },
+): Change {
+  return {
+    // The disk of one that may still run is not removed; once it is gone the sweep finds a disk without a sandbox.
+    ...(sandbox.desired === "deleted" && { sandbox: { hasDisk: false } }),
+    ...(lease !== undefined && {
+      leases: {
+        [lease.instanceId]: {
+          phase: "debt",
+          stopReason: lease.stopReason ?? "abandoned",
+          stopMode: "force",
+          nextAttemptAt: now,
+          attemptDeadlineAt: null,
+          idleCheckAt: null,
+          hardStopAt: null,
+        },
+      },
+    }),
+    entries: [
+      {
+        type: "abandoned",
+        cause: "operator",
+        actor: "operator",
+        detail: { reason, ...(lease !== undefined && { generation: lease.generation, phase: lease.phase }) },
+      },
+    ],
+  };
+}
+
+/**
+ * Nobody was there to see this time pass, or the clock was set: what waits goes on waiting for as long as it still had
+ * to. An absolute end stays where it is.
+ */
+export function shifted({ sandbox, lease, debts }: Ledger, byMs: number): Change {
+  const move = (time: number | null) => (time === null ? null : time + byMs);
+  const moved = (one: Lease): Partial<Lease> => ({
+    notAfter: one.notAfter + byMs,
+    startupDeadlineAt: one.startupDeadlineAt + byMs,
+    settleUntil: move(one.settleUntil),
+    idleCheckAt: move(one.idleCheckAt),
+    nextAttemptAt: move(one.nextAttemptAt),
+    attemptDeadlineAt: move(one.attemptDeadlineAt),
+    missingSince: null,
+  });
+  const leases = [...(lease === undefined ? [] : [lease]), ...debts];
+  return {
+    ...(sandbox !== undefined && {
+      sandbox: {
+        lastUsedAt: sandbox.lastUsedAt + byMs,
+        diskRetryAt: move(sandbox.diskRetryAt),
+        turns: sandbox.turns.map((turn) => ({ ...turn, expiresAt: turn.expiresAt + byMs })),
+        claim:
+          sandbox.claim === null ? null : { ...sandbox.claim, expiresAt: sandbox.claim.expiresAt + byMs },
+      },
+    }),
+    leases: Object.fromEntries(leases.map((one) => [one.instanceId, moved(one)])),
+  };
+}
