@@ -95,11 +95,20 @@ export const CommandLost = z.object({
 export const CommandState = z.discriminatedUnion("status", [CommandResult, CommandRunning, CommandLost]);
 export type CommandState = z.infer<typeof CommandState>;
 
+/**
+ * Whether a process holds its sandbox awake: while it runs; while it does something, that is, burns CPU or writes
+ * output; or not at all.
+ */
+export const KeepsAwake = z.enum(["always", "active", "never"]);
+export type KeepsAwake = z.infer<typeof KeepsAwake>;
+
 export const ProcessRequest = z.strictObject({
   ...what,
   /** Given, it is written and closed. Absent, stdin stays open for `write`. */
   stdin: Stdin.optional(),
   processId: ChosenId.optional(),
+  /** `active` if left out. */
+  keepsAwake: KeepsAwake.optional(),
 });
 export type ProcessRequest = z.infer<typeof ProcessRequest>;
 
@@ -123,6 +132,8 @@ export const Process = z.object({
   log: LogRange,
   /** The session from whose state it was started. */
   sessionId: z.string().optional(),
+  /** As it was asked for. */
+  keepsAwake: KeepsAwake.optional(),
 });
 export type Process = z.infer<typeof Process>;
 
