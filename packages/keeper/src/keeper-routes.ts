@@ -1,8 +1,16 @@
-import { AdmitRequest, DurationMs, type KeeperInfo, PROTOCOL_VERSION } from "@holdfast/protocol";
+import {
+  AdmitRequest,
+  DurationMs,
+  type KeeperInfo,
+  type LastEnd,
+  PROTOCOL_VERSION,
+} from "@holdfast/protocol";
 import { z } from "zod";
 import type { Admission } from "./admission.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Routes } from "./http/guard.ts";
+import type { ShutdownOptions } from "./keeper.ts";
+import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 
 const ShutdownRequest = z.strictObject({ graceMs: DurationMs.optional() });
 
@@ -10,7 +18,10 @@ export interface KeeperParts {
   readonly engine: Engine;
   readonly admission: Admission;
   readonly startedAt: number;
-  readonly shutdown: (options: { graceMs?: number | undefined }) => void;
+  readonly lifecycle: Lifecycle;
+  /** Of an earlier instance. */
+  readonly lastEnd: LastEnd | undefined;
+  readonly shutdown: (options: ShutdownOptions) => void;
 }
 
 /** What the server says to the keeper itself. */
@@ -19,20 +30,22 @@ export function keeperRoutes(parts: KeeperParts): Routes {
     "/v1/keeper": { GET: () => Response.json(infoOf(parts)) },
     "/v1/admit": {
       POST: async (call) => {
-        parts.admission.admit(await call.body(AdmitRequest));
+        const request = await call.body(AdmitRequest);
+        parts.admission.admit(request);
+        parts.lifecycle.deadman.admitted(request);
         return Response.json(infoOf(parts));
       },
     },
     "/v1/shutdown": {
       POST: async (call) => {
-        parts.shutdown(await call.body(ShutdownRequest));
+        parts.shutdown({ cause: "told", ...(await call.body(ShutdownRequest)) });
         return Response.json(infoOf(parts), { status: 202 });
       },
     },
   };
 }
 
-function infoOf({ engine, admission, startedAt }: KeeperParts): KeeperInfo {
+function infoOf({ engine, admission, startedAt, lastEnd }: KeeperParts): KeeperInfo {
   const kinds = [...engine.runs()].map(({ record }) => record.kind);
   const processesRunning = kinds.filter((kind) => kind === "process").length;
   const { sandboxId, instanceId, generation } = engine.boot;
@@ -47,5 +60,6 @@ function infoOf({ engine, admission, startedAt }: KeeperParts): KeeperInfo {
     startedAt: new Date(startedAt).toISOString(),
     commandsRunning: kinds.length - processesRunning,
     processesRunning,
+    ...(lastEnd !== undefined && { lastEnd }),
   };
 }

@@ -1,11 +1,15 @@
 import { rmSync } from "node:fs";
-import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import { type EndCause, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
 import { Admission } from "./admission.ts";
 import { Engine } from "./engine/engine.ts";
 import { startReaper } from "./engine/reaper.ts";
+import { UseClock } from "./engine/use-clock.ts";
 import { execRoutes } from "./exec/exec-routes.ts";
 import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
+import { readLastEnd, recordEnd } from "./lifecycle/last-end.ts";
+import { Lifecycle } from "./lifecycle/lifecycle.ts";
+import { lifecycleRoutes } from "./lifecycle/routes.ts";
 import { processRoutes } from "./process/process-routes.ts";
 import { sessionRoutes } from "./session/session-routes.ts";
 import { Sessions } from "./session/sessions.ts";
@@ -26,25 +30,32 @@ const ANSWERS_MS = 500;
 export interface Keeper {
   /** Resolves when everything was ended and recorded. */
   readonly over: Promise<void>;
-  /** Ends all work, then `over`. May be called twice. */
-  shutdown(options?: { graceMs?: number | undefined }): void;
+  /** Ends all work, then `over`. May be called twice: the first cause stays. */
+  shutdown(options: ShutdownOptions): void;
+}
+
+export interface ShutdownOptions {
+  readonly cause: EndCause;
+  readonly graceMs?: number | undefined;
 }
 
 /**
  * Listens on the boot's socket and keeps whatever it is told to run, until it is told to shut down; or until nobody has
- * admitted it in time.
+ * admitted it in time, its server is gone for good, or it has reached its greatest age.
  */
 export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Keeper {
-  const engine = new Engine(boot);
+  const engine = new Engine(boot, { use: new UseClock(() => timers.elapsed()) });
   const admission = new Admission(boot, timers);
   const sessions = new Sessions(engine);
   const terminals = new Terminals(engine);
-  const reaper = startReaper();
+  const lastEnd = readLastEnd(boot);
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
 
-  const shutdown = once(async (graceMs: number) => {
+  const shutdown = once(async ({ cause, graceMs = SHUTDOWN_GRACE_MS }: ShutdownOptions) => {
+    recordEnd(boot, { cause, at: engine.now });
     admission.close();
     await endEverything({ engine, sessions, terminals, graceMs });
+    lifecycle.close();
     await Promise.race([server.stop(), Bun.sleep(ANSWERS_MS)]);
     await server.stop(true);
     reaper.close();
@@ -52,20 +63,21 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     rmSync(boot.socketPath, { force: true });
     finish();
   });
-  const keeper: Keeper = {
-    over,
-    shutdown: ({ graceMs = SHUTDOWN_GRACE_MS } = {}) => shutdown(graceMs),
-  };
-  admission.watch(() => keeper.shutdown());
+  const onEnd = (cause: EndCause) => shutdown({ cause });
+  const lifecycle = new Lifecycle({ engine, sessions, terminals, admission, timers, onEnd });
+  const reaper = startReaper((orphan) => lifecycle.activity.orphanEnded(orphan));
+  admission.watch(() => onEnd("not_admitted"));
   const routes = {
-    ...keeperRoutes({ engine, admission, startedAt: engine.now, shutdown: keeper.shutdown }),
+    ...keeperRoutes({ engine, admission, lifecycle, startedAt: engine.now, lastEnd, shutdown }),
+    ...lifecycleRoutes(lifecycle),
     ...execRoutes(engine),
     ...processRoutes(engine),
     ...sessionRoutes(engine, sessions),
     ...terminalRoutes(terminals),
   };
-  const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission }));
-  return keeper;
+  const { door } = lifecycle;
+  const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission, door }));
+  return { over, shutdown };
 }
 
 function once<T>(work: (argument: T) => Promise<void>): (argument: T) => void {

@@ -25,7 +25,7 @@ async function main(argv: readonly string[]): Promise<void> {
   limitWork(boot.maxProcesses);
   process.chdir("/");
   const keeper = startKeeper(boot);
-  void toldToEnd.then(() => keeper.shutdown());
+  void toldToEnd.then(() => keeper.shutdown({ cause: "signal" }));
   await keeper.over;
   process.exit(0);
 }

@@ -1,5 +1,6 @@
 import type { Engine } from "./engine/engine.ts";
-import { hasEnvironmentEntry, listProcesses, type ProcessEntry, signalExactly } from "./engine/proc-table.ts";
+import { signalExactly } from "./engine/proc-table.ts";
+import { processesOf } from "./engine/sandbox-processes.ts";
 import type { Sessions } from "./session/sessions.ts";
 import type { Terminals } from "./terminal/terminals.ts";
 
@@ -27,10 +28,4 @@ export async function endEverything(parts: {
   while (others().length > 0 && performance.now() < deadline) await Bun.sleep(10);
   for (const entry of others()) signalExactly(entry, "SIGKILL");
   await Promise.race([ended, Bun.sleep(RECORD_MS)]);
-}
-
-/** As PID 1 everything but ourselves is the sandbox's; elsewhere (in tests) only what carries its id. */
-function processesOf(sandboxId: string): ProcessEntry[] {
-  if (process.pid === 1) return listProcesses().filter(({ pid }) => pid !== 1);
-  return listProcesses().filter(({ pid }) => hasEnvironmentEntry(pid, `HOLDFAST_SANDBOX_ID=${sandboxId}`));
 }

@@ -1,10 +1,18 @@
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
 import { makeId } from "./ids.ts";
 import { OomCounter } from "./oom.ts";
-import type { FinishedRecord, RunEnd, RunFacts, RunKind, RunRecord } from "./record.ts";
+import {
+  type FinishedRecord,
+  nameOf,
+  type RunEnd,
+  type RunFacts,
+  type RunKind,
+  type RunRecord,
+} from "./record.ts";
 import { Records } from "./records.ts";
 import { Run } from "./run.ts";
 import { findShell, type Shell } from "./shell.ts";
+import { UseClock } from "./use-clock.ts";
 
 export interface RunRequest {
   /** Chosen by the caller; without it the engine makes one. */
@@ -29,15 +37,17 @@ export class Engine {
   readonly boot: KeeperBoot;
   readonly records: Records;
   readonly oom: OomCounter;
+  readonly use: UseClock;
   readonly #runs = new Map<string, Run>();
   readonly #now: () => number;
   #shell: Shell | undefined;
 
-  constructor(boot: KeeperBoot, options: { now: () => number } = { now: Date.now }) {
+  constructor(boot: KeeperBoot, { now = Date.now, use = new UseClock() } = {}) {
     this.boot = boot;
-    this.#now = options.now;
+    this.#now = now;
+    this.use = use;
     this.oom = new OomCounter(boot.memoryCgroupDir);
-    this.records = new Records({ stateDir: boot.stateDir, now: options.now });
+    this.records = new Records({ stateDir: boot.stateDir, now });
   }
 
   get now(): number {
@@ -97,7 +107,13 @@ export class Engine {
     const id = request.id ?? makeId(kind === "process" ? "proc" : "cmd", startedAt);
     const record: RunRecord = { id, kind, fingerprint, startedAt, facts };
     this.records.begin(record);
-    const run = new Run({ record, logDir: this.records.logDir, onEnd: (end) => this.#ended(record, end) });
+    const wroteOutput = `${nameOf(record)} wrote output`;
+    const run = new Run({
+      record,
+      logDir: this.records.logDir,
+      onOutput: () => this.#used(record, wroteOutput),
+      onEnd: (end) => this.#ended(record, end),
+    });
     this.#runs.set(id, run);
     return run;
   }
@@ -105,7 +121,12 @@ export class Engine {
   #ended(record: RunRecord, end: RunEnd): FinishedRecord {
     this.#runs.delete(record.id);
     this.records.end(record.id, end);
+    this.#used(record, `${nameOf(record)} ended`);
     return { ...record, end };
+  }
+
+  #used({ facts }: RunRecord, what: string): void {
+    if (facts.keepsAwake !== "never") this.use.note(what);
   }
 }
 

@@ -15,7 +15,14 @@ export interface ProcessEntry extends ProcessRef {
   readonly session: number;
   readonly state: string;
   readonly name: string;
+  /** CPU that it has used, all threads. */
+  readonly cpuMs: number;
+  /** CPU of its children that have ended and that it has waited for, with theirs. */
+  readonly waitedCpuMs: number;
 }
+
+// The kernel counts CPU for us in hundredths of a second on every architecture.
+const TICK_MS = 10;
 
 /** Every process that can be seen and is not a zombie. */
 export function listProcesses(): ProcessEntry[] {
@@ -44,6 +51,8 @@ export function lookAt(pid: number): ProcessEntry | undefined {
     parent: Number(fields[1]),
     group: Number(fields[2]),
     session: Number(fields[3]),
+    cpuMs: (Number(fields[11]) + Number(fields[12])) * TICK_MS,
+    waitedCpuMs: (Number(fields[13]) + Number(fields[14])) * TICK_MS,
     startTime: Number(fields[19]),
   };
 }
@@ -56,6 +65,14 @@ export function isAlive(ref: ProcessRef): boolean {
 /** Whether the process was started with exactly this `NAME=value` in its environment, as far as it lets us see. */
 export function hasEnvironmentEntry(pid: number, entry: string): boolean {
   return mentionsInEnvironment(pid, `${entry}\0`);
+}
+
+/** What its environment had under this name when it was started, as far as it lets us see. */
+export function environmentValue(pid: number, name: string): string | undefined {
+  const start = `\0${name}=`;
+  const text = `\0${readProc(`/proc/${pid}/environ`)}`;
+  const at = text.indexOf(start);
+  return at < 0 ? undefined : text.slice(at + start.length).split("\0", 1)[0];
 }
 
 /** Whether any of its environment begins with this. */

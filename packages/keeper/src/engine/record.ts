@@ -1,4 +1,4 @@
-import { Command, Ending, LogRange, ShellUsed } from "@holdfast/protocol";
+import { Command, Ending, KeepsAwake, LogRange, ShellUsed } from "@holdfast/protocol";
 import { z } from "zod";
 
 /** `exec` and `session` are commands; only a `process` shows up in the list of processes. */
@@ -13,6 +13,7 @@ export const RunFacts = z.object({
   command: Command.optional(),
   cwd: z.string().optional(),
   sessionId: z.string().optional(),
+  keepsAwake: KeepsAwake.optional(),
 });
 export type RunFacts = z.infer<typeof RunFacts>;
 
@@ -43,5 +44,10 @@ export const RunRecord = z.object({
   end: RunEnd.optional(),
 });
 export type RunRecord = z.infer<typeof RunRecord>;
+
+/** For people: "command c1" or "process p1". */
+export function nameOf({ kind, id }: RunRecord): string {
+  return `${kind === "process" ? "process" : "command"} ${id}`;
+}
 
 export type FinishedRecord = RunRecord & { end: RunEnd };

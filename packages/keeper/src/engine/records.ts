@@ -53,6 +53,11 @@ export class Records {
     return record;
   }
 
+  /** The same without refusal: `undefined` also for one that is expired. */
+  peek(id: string): RunRecord | undefined {
+    return this.#running.get(id) ?? this.#finished.get(id);
+  }
+
   finished(): IterableIterator<FinishedRecord> {
     this.#expireOld();
     return this.#finished.values();

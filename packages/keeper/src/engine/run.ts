@@ -7,6 +7,13 @@ import type { ProcessRef } from "./proc-table.ts";
 import type { FinishedRecord, RunEnd, RunRecord } from "./record.ts";
 import type { StdinWriter } from "./stdin.ts";
 
+export interface RunOptions {
+  readonly record: RunRecord;
+  readonly logDir: string;
+  onOutput(): void;
+  onEnd(end: RunEnd): FinishedRecord;
+}
+
 /**
  * One command, process or session command while it runs. Whoever carries it out calls `write` with the bytes as they
  * come, and `finish` exactly once. Everybody else waits for `finished`, follows `log`, or calls `cancel`.
@@ -26,11 +33,11 @@ export class Run {
   #settle: (finished: FinishedRun) => void = () => {};
   #cancel: (() => void) | undefined;
   #cancelRequested = false;
-  readonly #onEnd: (end: RunEnd) => FinishedRecord;
+  readonly #options: RunOptions;
 
-  constructor(options: { record: RunRecord; logDir: string; onEnd: (end: RunEnd) => FinishedRecord }) {
+  constructor(options: RunOptions) {
     this.record = options.record;
-    this.#onEnd = options.onEnd;
+    this.#options = options;
     this.log = new LogWriter({ dir: options.logDir, id: options.record.id });
     this.output = boundedOutput(options.record.facts.maxOutputBytes ?? 0);
     this.finished = new Promise((resolve) => {
@@ -45,6 +52,7 @@ export class Run {
   write(stream: Stream, bytes: Uint8Array): void {
     this.output[stream].add(bytes);
     this.log.write(stream, bytes);
+    this.#options.onOutput();
   }
 
   /** Says how this run is brought to its end. One that was cancelled before it could be is cancelled now. */
@@ -76,7 +84,7 @@ export class Run {
       logBytesOnDisk: this.log.bytesOnDisk,
       ...(options.extra !== undefined && { extra: options.extra }),
     };
-    this.#settle({ record: this.#onEnd(end), output: this.output });
+    this.#settle({ record: this.#options.onEnd(end), output: this.output });
   }
 
   #keepHead(): void {

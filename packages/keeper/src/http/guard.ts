@@ -1,7 +1,8 @@
 import { timingSafeEqual } from "node:crypto";
-import { FENCE_HEADER, HoldfastError } from "@holdfast/protocol";
+import { CLAIM_FENCE_HEADER, FENCE_HEADER, HoldfastError } from "@holdfast/protocol";
 import type { z } from "zod";
 import type { Admission } from "../admission.ts";
+import type { Door } from "../lifecycle/door.ts";
 
 /** One request, checked; what a handler needs of it. */
 export interface Call {
@@ -12,6 +13,8 @@ export interface Call {
   /** The JSON body; throws `invalid_argument` with every issue. An absent body reads as `{}`. */
   body<Schema extends z.ZodType>(schema: Schema): Promise<z.infer<Schema>>;
   query<Schema extends z.ZodType>(schema: Schema): z.infer<Schema>;
+  /** Throws `claim_lost` if the caller's claim was taken over since. For what goes on after the first check. */
+  checkClaim(): void;
 }
 
 type KeeperServer = Bun.Server<SocketHandler>;
@@ -38,9 +41,12 @@ type BunHandler = (request: Bun.BunRequest, server: KeeperServer) => Promise<Res
 // These answer before admission: they are how one is admitted, or turned away.
 const BEFORE_ADMISSION: ReadonlySet<string> = new Set(["/v1/keeper", "/v1/admit", "/v1/shutdown"]);
 
-/** Puts the checks that every request passes in front of every handler: secret, fence, admission; and errors behind. */
-export function guarded(routes: Routes, options: { secret: string; admission: Admission }) {
-  const { secret, admission } = options;
+/**
+ * Puts the checks that every request passes in front of every handler: secret, fence, admission, and for work the claim
+ * and the gate; and errors behind.
+ */
+export function guarded(routes: Routes, options: { secret: string; admission: Admission; door: Door }) {
+  const { secret, admission, door } = options;
   const guard =
     (path: string, handler: Handler): BunHandler =>
     async (request, server) => {
@@ -48,7 +54,12 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
         checkSecret(request, secret);
         admission.checkFence(request.headers.get(FENCE_HEADER));
         if (!BEFORE_ADMISSION.has(path)) admission.checkAdmitted();
-        return await handler(callOf(request, server));
+        const leave = door.enter(path, request);
+        try {
+          return await handler(callOf({ request, server, door }));
+        } finally {
+          leave();
+        }
       } catch (error) {
         return errorResponse(error);
       }
@@ -81,7 +92,9 @@ function checkSecret(request: Request, secret: string): void {
   });
 }
 
-function callOf(request: Bun.BunRequest, server: KeeperServer): Call {
+function callOf(parts: { request: Bun.BunRequest; server: KeeperServer; door: Door }): Call {
+  const { request, server, door } = parts;
+  const claim = request.headers.get(CLAIM_FENCE_HEADER);
   const params: Record<string, string> = request.params;
   return {
     request,
@@ -89,6 +102,7 @@ function callOf(request: Bun.BunRequest, server: KeeperServer): Call {
     param: (name) => params[name] ?? "",
     body: async (schema) => parsed(schema, await jsonOf(request), "the request's body"),
     query: (schema) => parsed(schema, Object.fromEntries(new URL(request.url).searchParams), "the query"),
+    checkClaim: () => door.checkClaim(claim),
   };
 }
 

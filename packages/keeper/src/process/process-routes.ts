@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Engine } from "../engine/engine.ts";
 import { logToRead } from "../engine/lookup.ts";
 import type { StdinWriter } from "../engine/stdin.ts";
-import type { Routes } from "../http/guard.ts";
+import type { Call, Routes } from "../http/guard.ts";
 import { logResponse } from "../http/log-response.ts";
 import {
   getProcess,
@@ -39,7 +39,7 @@ export function processRoutes(engine: Engine): Routes {
     },
     "/v1/processes/:id/stdin": {
       POST: async (call) => {
-        await writeBody(stdinOf(engine, call.param("id")), call.request);
+        await writeBody(stdinOf(engine, call.param("id")), call);
         return new Response(null, { status: 204 });
       },
     },
@@ -75,8 +75,11 @@ export function processRoutes(engine: Engine): Routes {
 // is passed on as it comes, so that it neither fills memory nor keeps the others waiting.
 const WHOLE_BODY_BYTES = 1024 * 1024;
 
-async function writeBody(stdin: StdinWriter, request: Request): Promise<void> {
+async function writeBody(stdin: StdinWriter, { request, checkClaim }: Call): Promise<void> {
   const length = Number(request.headers.get("Content-Length") ?? Number.NaN);
   if (length <= WHOLE_BODY_BYTES) return stdin.write(await request.bytes());
-  for await (const chunk of request.body ?? []) await stdin.write(chunk);
+  for await (const chunk of request.body ?? []) {
+    checkClaim(); // an endless body must not outlive the claim that it came with
+    await stdin.write(chunk);
+  }
 }

@@ -4,7 +4,7 @@ import { fingerprint } from "../engine/ids.ts";
 import { launch, type Program, stdinBytes } from "../engine/launch.ts";
 import { findRun, notFound } from "../engine/lookup.ts";
 import { lookAt, signalExactly } from "../engine/proc-table.ts";
-import type { RunRecord } from "../engine/record.ts";
+import type { RunFacts, RunRecord } from "../engine/record.ts";
 import type { Run } from "../engine/run.ts";
 import { argvOf } from "../engine/shell.ts";
 import { killTree } from "../engine/tree.ts";
@@ -18,7 +18,7 @@ export function startProcess(engine: Engine, request: ProcessRequest): Process {
     id: processId,
     kind: "process",
     fingerprint: fingerprint(work),
-    facts: { shell, command: request.command, cwd },
+    facts: { shell, command: request.command, cwd, ...keepsAwakeOf(request) },
   });
   if (claim.state === "finished") return processOf(claim.record);
   if (claim.state === "new") {
@@ -27,6 +27,13 @@ export function startProcess(engine: Engine, request: ProcessRequest): Process {
     launch(engine, claim.run, { argv, cwd, env: [request.env], stdin, timeoutMs: request.timeoutMs });
   }
   return processOf(claim.run.record, claim.run);
+}
+
+/** For the facts of a run. */
+export function keepsAwakeOf({
+  keepsAwake,
+}: Pick<ProcessRequest, "keepsAwake">): Pick<RunFacts, "keepsAwake"> {
+  return keepsAwake === undefined ? {} : { keepsAwake };
 }
 
 export function getProcess(engine: Engine, id: string): Process {
@@ -118,6 +125,7 @@ function processOf(record: RunRecord, run?: Run): Process {
     ...(end !== undefined && { endedAt: new Date(end.at).toISOString() }),
     log: run?.log.range ?? end?.log ?? { firstOffset: 0, nextOffset: 0 },
     ...(facts.sessionId !== undefined && { sessionId: facts.sessionId }),
+    ...keepsAwakeOf(facts),
   };
 }
 

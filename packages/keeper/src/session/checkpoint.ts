@@ -1,7 +1,8 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Env, SessionShellName } from "@holdfast/protocol";
 import { z } from "zod";
+import { jsonOf, readRegular } from "../engine/small-file.ts";
 
 /** What a session is, beside the state of its shell. */
 export const SessionFacts = z.object({
@@ -57,7 +58,7 @@ export function writeCheckpoint(dir: string, { facts, cwd, savedAt, saved }: Che
 
 /** `undefined` if there is none, or what is there was not written by us. */
 export function readCheckpoint(dir: string): Checkpoint | undefined {
-  const content = readBounded(join(dir, FILE));
+  const content = readRegular(join(dir, FILE), { maxBytes: MAX_BYTES });
   const end = content?.indexOf("\n") ?? -1;
   if (content === undefined || end < 0) return undefined;
   const head = Head.safeParse(jsonOf(content.toString("utf8", 0, end)));
@@ -65,25 +66,4 @@ export function readCheckpoint(dir: string): Checkpoint | undefined {
   const { facts, cwd, savedAt, commands } = head.data;
   const state = content.subarray(end + 1);
   return { facts, cwd, savedAt, saved: commands === undefined ? undefined : { state, commands } };
-}
-
-function readBounded(path: string): Buffer | undefined {
-  let fd: number | undefined;
-  try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    const stat = fstatSync(fd);
-    return stat.isFile() && stat.size <= MAX_BYTES ? readFileSync(fd) : undefined;
-  } catch {
-    return undefined;
-  } finally {
-    if (fd !== undefined) closeSync(fd);
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -6,7 +6,7 @@ import type { Engine } from "../engine/engine.ts";
 import { fingerprint } from "../engine/ids.ts";
 import { launch, type Program, stdinBytes } from "../engine/launch.ts";
 import type { Run } from "../engine/run.ts";
-import { getProcess } from "../process/process.ts";
+import { getProcess, keepsAwakeOf } from "../process/process.ts";
 import { nearestExisting } from "./cwd.ts";
 import bashCode from "./process.bash" with { type: "text" };
 import shCode from "./process.sh" with { type: "text" };
@@ -35,6 +35,7 @@ export async function startSessionProcess(
       command: request.command,
       cwd,
       sessionId,
+      ...keepsAwakeOf(request),
     },
   });
   if (claim.state === "finished") return getProcess(engine, claim.record.id);

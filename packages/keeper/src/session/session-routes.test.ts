@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { FENCE_HEADER, Process, Session } from "@holdfast/protocol";
-import { Admission } from "../admission.ts";
 import { execRoutes } from "../exec/exec-routes.ts";
 import { guarded } from "../http/guard.ts";
+import { testGuard } from "../lifecycle/test-door.ts";
 import { processRoutes } from "../process/process-routes.ts";
 import { sessionRoutes } from "./session-routes.ts";
 import { type TestSessions, testSessions } from "./test-sessions.ts";
@@ -14,13 +14,11 @@ let server: Bun.Server<never>;
 beforeAll(() => {
   all = testSessions({ env: { INJECTED: "secret" } });
   const { engine, sessions } = all;
-  const admission = new Admission(engine.boot);
-  admission.admit({ instanceId: "i-1", generation: 1, fence: 1 });
   const routes = { ...sessionRoutes(engine, sessions), ...execRoutes(engine), ...processRoutes(engine) };
   server = Bun.serve({
     unix: engine.boot.socketPath,
     // biome-ignore lint/suspicious/noExplicitAny: the types of Bun's routes are for literal paths
-    routes: guarded(routes, { secret: engine.boot.secret, admission }) as any,
+    routes: guarded(routes, testGuard(engine)) as any,
   });
 });
 afterAll(async () => {

@@ -10,6 +10,7 @@ import { answerFor, type CommandAnswer } from "../engine/command-state.ts";
 import type { Engine } from "../engine/engine.ts";
 import { fingerprint } from "../engine/ids.ts";
 import type { Stream } from "../engine/log-writer.ts";
+import type { ProcessRef } from "../engine/proc-table.ts";
 import type { Run } from "../engine/run.ts";
 import { BackgroundOutput } from "./background-output.ts";
 import { mayDamageBash } from "./bash-bugs.ts";
@@ -142,6 +143,12 @@ export class Session {
 
   get shellPath(): string {
     return shellPath(this.#engine, this.facts.shell);
+  }
+
+  /** The processes of its shell, which do nothing by themselves: only commands and jobs do. */
+  get shellProcesses(): readonly ProcessRef[] {
+    const { main, helpers } = this.#shell;
+    return main === undefined ? helpers : [main, ...helpers];
   }
 
   get cwd(): string {
@@ -300,7 +307,12 @@ export class Session {
 
   #hear(stream: Stream, bytes: Uint8Array): void {
     if (this.#running !== undefined) this.#running.write(stream, bytes);
-    else this.#background.add(stream, bytes);
+    else this.#hearBackground(stream, bytes);
+  }
+
+  #hearBackground(stream: Stream, bytes: Uint8Array): void {
+    this.#background.add(stream, bytes);
+    this.#engine.use.note(`a job of session ${this.facts.sessionId} wrote output`);
   }
 
   #lookAtCwd(): string {

@@ -9,6 +9,10 @@ export class FakeTimers implements Timers {
     return this.#now;
   }
 
+  elapsed(): number {
+    return this.#now;
+  }
+
   after(ms: number, action: () => void): () => void {
     const entry = { at: this.#now + ms, action };
     this.#due.add(entry);
@@ -39,5 +43,5 @@ export class FakeTimers implements Timers {
 /** What takes more than a second stands still until the test moves it; the rest passes as it does. */
 export function fakeSeconds(fake: FakeTimers): Timers {
   const after: Timers["after"] = (ms, action) => (ms <= 1000 ? realTimers : fake).after(ms, action);
-  return { now: () => fake.now(), after };
+  return { now: () => fake.now(), elapsed: () => fake.elapsed(), after };
 }

@@ -39,6 +39,7 @@ function connect(call: Call, terminals: Terminals): undefined {
     terminals,
     terminalId: call.param("id"),
     query: call.query(TerminalConnectQuery),
+    checkClaim: call.checkClaim,
   });
   // A client that offers subprotocols and gets none back gives up.
   const offers = call.request.headers.has("Sec-WebSocket-Protocol");

@@ -13,6 +13,14 @@ import type { Viewer } from "./viewer.ts";
 
 type Socket = Bun.ServerWebSocket<SocketHandler>;
 
+export interface TerminalSocketOptions {
+  readonly terminals: Terminals;
+  readonly terminalId: string;
+  readonly query: TerminalConnectQuery;
+  /** Throws if who attached may not write any more. */
+  checkClaim(): void;
+}
+
 /**
  * A viewer's connection, from its upgrade on. What is wrong with the request is said in an `error` frame and not in
  * the answer to the upgrade, because a page gets to see only the former.
@@ -21,12 +29,14 @@ export class TerminalSocket implements SocketHandler {
   readonly #terminals: Terminals;
   readonly #terminalId: string;
   readonly #query: TerminalConnectQuery;
+  readonly #checkClaim: () => void;
   #attached: { readonly terminal: Terminal; readonly viewer: Viewer } | undefined;
 
-  constructor(options: { terminals: Terminals; terminalId: string; query: TerminalConnectQuery }) {
+  constructor(options: TerminalSocketOptions) {
     this.#terminals = options.terminals;
     this.#terminalId = options.terminalId;
     this.#query = options.query;
+    this.#checkClaim = options.checkClaim;
   }
 
   open(socket: Socket): void {
@@ -41,10 +51,11 @@ export class TerminalSocket implements SocketHandler {
     const { terminal, viewer } = this.#attached;
     viewer.heard();
     orRefuse(socket, () => {
-      if (typeof message !== "string") return terminal.input(viewer, message);
-      const frame = parseFrame(message);
-      if (frame.type === "resize") terminal.resizeBy(viewer, { cols: frame.cols, rows: frame.rows });
-      else terminal.ack(viewer, frame.offset);
+      const frame = typeof message === "string" ? parseFrame(message) : { type: "input" as const, message };
+      if (frame.type === "ack") return terminal.ack(viewer, frame.offset);
+      if (!viewer.readonly) this.#checkClaim();
+      if (frame.type === "input") return terminal.input(viewer, frame.message);
+      terminal.resizeBy(viewer, { cols: frame.cols, rows: frame.rows });
     });
   }
 

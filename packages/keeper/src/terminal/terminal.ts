@@ -9,6 +9,7 @@ import {
 import { ScreenModes } from "@holdfast/protocol/screen-modes";
 import type { ProcessRef } from "../engine/proc-table.ts";
 import type { Exit } from "../engine/spawn.ts";
+import type { UseClock } from "../engine/use-clock.ts";
 import { Grace } from "./grace.ts";
 import { Pty, type PtyOptions } from "./pty.ts";
 import { Ring } from "./ring.ts";
@@ -37,6 +38,7 @@ export interface TerminalOptions {
   readonly graceSeconds: number | null;
   readonly timers: Timers;
   readonly turns: Turns;
+  readonly use: UseClock;
   /** Nobody who may write has been attached for the whole grace. */
   onGraceOver(): void;
   onExit(): void;
@@ -57,11 +59,13 @@ export class Terminal {
   #exit: TerminalExit | undefined;
   #endCause: TerminalExit["cause"] = "program";
   #inputFull = false;
+  readonly #wroteOutput: string;
 
   /** Throws if the program cannot be started. */
   constructor(options: TerminalOptions) {
     this.#options = options;
     this.#size = options.size;
+    this.#wroteOutput = `terminal ${options.terminalId} wrote output`;
     this.#startedAt = new Date(options.timers.now()).toISOString();
     this.#viewers = new Viewers({ timers: options.timers, onDead: (viewer) => this.detach(viewer) });
     this.#grace = new Grace({
@@ -150,6 +154,7 @@ export class Terminal {
 
   detach(viewer: Viewer): void {
     if (!this.#viewers.remove(viewer)) return;
+    if (!viewer.readonly) this.#options.use.note(`a viewer of terminal ${this.#options.terminalId} left`);
     this.#pace();
     this.#countGrace();
   }
@@ -213,6 +218,7 @@ export class Terminal {
     this.#viewers.pump();
     this.#pace();
     this.#seat.took(bytes.length);
+    this.#options.use.note(this.#wroteOutput);
   }
 
   /** The slowest of those who may write sets the program's pace. */

@@ -129,6 +129,7 @@ function countingTimers() {
   const timers = {
     waits: 0,
     now: realTimers.now,
+    elapsed: realTimers.elapsed,
     after(ms: number, action: () => void) {
       timers.waits++;
       return realTimers.after(ms, action);

@@ -15,6 +15,7 @@ import { signalExactly } from "../engine/proc-table.ts";
 import { argvOf, type Shell } from "../engine/shell.ts";
 import { checkCwd } from "../engine/spawn.ts";
 import { killTree } from "../engine/tree.ts";
+import type { UseClock } from "../engine/use-clock.ts";
 import { checkProgram, loginShell, onTerminal } from "./shells.ts";
 import { Terminal } from "./terminal.ts";
 import { realTimers, type Timers } from "./timers.ts";
@@ -30,6 +31,7 @@ const ENDED_KEPT = 20;
 export interface TerminalHost {
   readonly boot: KeeperBoot;
   readonly shell: Shell | undefined;
+  readonly use: UseClock;
 }
 
 interface Entry {
@@ -52,8 +54,9 @@ export class Terminals {
   }
 
   /** Those that hold off the reaper: somebody who may write is attached, and answers. */
-  get attached(): number {
-    return this.list().filter(({ writers }) => writers > 0).length;
+  get attached(): string[] {
+    const held = this.list().filter(({ writers, state }) => writers > 0 && state === "running");
+    return held.map(({ terminalId }) => terminalId);
   }
 
   /**
@@ -126,6 +129,7 @@ export class Terminals {
       graceSeconds: request.graceSeconds ?? null,
       timers: this.#timers,
       turns: this.#turns,
+      use: this.#host.use,
       onGraceOver: () => void this.destroy(terminalId, "grace_over"),
       onExit: () => this.#forgetOldest(),
     });

@@ -9,10 +9,11 @@ import {
   type Terminal as TerminalFacts,
   type TerminalRequest,
 } from "@holdfast/protocol";
-import { Admission } from "../admission.ts";
 import { describe, hasEnvironmentEntry, listProcesses, type ProcessEntry } from "../engine/proc-table.ts";
 import { findShell } from "../engine/shell.ts";
+import { UseClock } from "../engine/use-clock.ts";
 import { guarded, type SocketHandler } from "../http/guard.ts";
+import { testGuard } from "../lifecycle/test-door.ts";
 import { terminalRoutes } from "./routes.ts";
 import { Terminals } from "./terminals.ts";
 import { TestViewer } from "./test-viewer.ts";
@@ -33,13 +34,12 @@ export class Bench {
 
   constructor(timers: Timers = realTimers) {
     const boot = bootOf({ home: this.home, sandboxId: this.#sandboxId });
-    this.terminals = new Terminals({ boot, shell: findShell(boot.env) }, timers);
-    const admission = new Admission(boot);
-    admission.admit({ instanceId: boot.instanceId, generation: boot.generation, fence: 1 });
+    const host = { boot, shell: findShell(boot.env), use: new UseClock() };
+    this.terminals = new Terminals(host, timers);
     this.#server = Bun.serve<SocketHandler>({
       port: 0,
       development: false,
-      routes: guarded(terminalRoutes(this.terminals), { secret: boot.secret, admission }),
+      routes: guarded(terminalRoutes(this.terminals), testGuard(host)),
       fetch: () => new Response("nothing here"),
       websocket: {
         maxPayloadLength: 1024 * 1024,

@@ -1,0 +1,62 @@
+import { join } from "node:path";
+import { ClaimFenceRequest, HoldfastError } from "@holdfast/protocol";
+import { cannotRecord } from "../engine/disk-errors.ts";
+import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
+
+/**
+ * The fence between clients: the number of a claim only grows, and work under a lower one than was ever seen is
+ * refused, however late it arrives. Who holds the claim is the server's business. On disk, so that it holds for the
+ * sandbox's next instance, too.
+ */
+export class Claims {
+  readonly #file: string;
+  #seen: ClaimFenceRequest;
+
+  constructor(stateDir: string) {
+    this.#file = join(stateDir, "claim-fence.json");
+    this.#seen = readSmallJson(this.#file, ClaimFenceRequest) ?? { fence: 0, required: false };
+  }
+
+  /** Work is about to be done under this number, or under none. */
+  check(header: string | null): void {
+    if (header === null) {
+      if (this.#seen.required) throw claimed();
+      return;
+    }
+    if (!/^\d{1,15}$/.test(header)) throw notANumber(header);
+    const fence = Number(header);
+    if (fence !== this.#seen.fence) this.set({ ...this.#seen, fence });
+  }
+
+  /** From now on lower numbers are refused; and, if `required`, work without one. May be said again. */
+  set(wanted: ClaimFenceRequest): void {
+    if (wanted.fence < this.#seen.fence) throw lost({ fence: wanted.fence, seen: this.#seen.fence });
+    try {
+      writeSmallJson(this.#file, wanted);
+    } catch (error) {
+      throw cannotRecord(error);
+    }
+    this.#seen = wanted;
+  }
+}
+
+function lost(numbers: { fence: number; seen: number }): HoldfastError {
+  return new HoldfastError("claim_lost", "another client has claimed this sandbox since", {
+    hint: "stop writing: look at who holds the claim, and take it over only if that is meant",
+    started: "no",
+    details: numbers,
+  });
+}
+
+function claimed(): HoldfastError {
+  return new HoldfastError("claim_lost", "this sandbox is claimed, and the request came without the claim", {
+    hint: "claim the sandbox and send the claim with each request, or wait until it is released",
+    started: "no",
+  });
+}
+
+function notANumber(header: string): HoldfastError {
+  return new HoldfastError("invalid_argument", `the claim's fence is not a number: ${header.slice(0, 40)}`, {
+    started: "no",
+  });
+}
