@@ -28,7 +28,7 @@ export interface Call {
 }
 
 /** The turn that a sandbox's calls are a part of, and the token of the claim under which they are made. */
-export type Held = Pick<Carried, "turn" | "claim">;
+export type Carries = Pick<Carried, "turn" | "claim">;
 
 /** An answer's body with what its headers say about the sandbox. */
 export interface Answer<T> {
@@ -47,14 +47,14 @@ export class Client {
   readonly patienceMs: number;
   readonly #token: string | undefined;
   readonly #fetch: Fetch;
-  readonly #carried: () => Held;
+  readonly #carried: () => Carries;
   /** A server that has answered once and is now away is restarting; one that never did is not there. */
   #answered = false;
 
   private constructor(
     address: { url: string; token: string | undefined },
     options: ConnectOptions,
-    carried: () => Held = () => ({}),
+    carried: () => Carries = () => ({}),
   ) {
     this.url = address.url;
     this.#token = address.token;
@@ -69,7 +69,7 @@ export class Client {
   }
 
   /** The same server; every request says what its sender holds at that moment. */
-  carrying(held: () => Held): Client {
+  carrying(held: () => Carries): Client {
     const { url, patienceMs } = this;
     const carrying = new Client({ url, token: this.#token }, { fetch: this.#fetch, patienceMs }, held);
     carrying.#answered = this.#answered;
@@ -135,10 +135,12 @@ export class Client {
   }
 
   #init(call: Call): RequestInit {
-    const headers = new Headers(call.headers);
     const { turn, claim } = this.#carried();
-    if (turn !== undefined) headers.set("Holdfast-Turn", turn);
-    if (claim !== undefined) headers.set("Holdfast-Claim", claim);
+    const headers = new Headers({
+      ...(turn !== undefined && { "Holdfast-Turn": turn }),
+      ...(claim !== undefined && { "Holdfast-Claim": claim }),
+      ...call.headers,
+    });
     if (this.#token !== undefined) headers.set("Authorization", `Bearer ${this.#token}`);
     if (call.json !== undefined) headers.set("Content-Type", "application/json");
     else if (call.body !== undefined) headers.set("Content-Type", "application/octet-stream");

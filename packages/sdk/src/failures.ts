@@ -41,6 +41,11 @@ export function wasRefused(error: unknown): boolean {
   return error instanceof HoldfastError && error.details?.connection === "refused";
 }
 
+/** What was held in a sandbox is over, because the sandbox is. */
+export function meansEnded(error: unknown): boolean {
+  return error instanceof HoldfastError && (error.code === "gone" || error.code === "deleting");
+}
+
 // The server speaks of headers; who uses the SDK or the CLI sets a variable.
 function withTokenHint({ message, details, started }: HoldfastError): HoldfastError {
   return new HoldfastError("unauthenticated", message, {

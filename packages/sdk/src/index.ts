@@ -4,22 +4,31 @@ export type {
   CommandState,
   Continuity,
   CreateSandbox,
+  InstanceInfo,
+  LeaseInfo,
+  Policy,
   Process as ProcessInfo,
   ProcessStatus,
+  ProviderInfo,
   Sandbox as SandboxInfo,
   SandboxEvent,
   SandboxSpec,
   SandboxState,
+  SweepReport,
   Terminal as TerminalInfo,
   TerminalExit,
+  UpdateSandbox,
+  Why,
 } from "@holdfast/protocol";
 export { type ErrorCode, HoldfastError } from "@holdfast/protocol/errors";
 export type { LogEvent } from "@holdfast/protocol/log-frames";
 export { ScreenModes } from "@holdfast/protocol/screen-modes";
+export { Claim, type ClaimOptions } from "./claims.ts";
 export { Client, type ConnectOptions } from "./client.ts";
 export type { ExecOptions, ExecResult, ExecState, RunOptions } from "./exec.ts";
-export type { CallOptions, CreateOptions, DeleteOptions, EventOptions, ListOptions } from "./lifecycle.ts";
+export type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
+export { Operator } from "./operator.ts";
 export { Process, type SignalName, type StartProcessOptions, type WaitOptions } from "./processes.ts";
 export { Sandbox } from "./sandbox.ts";
 export {
@@ -31,4 +40,6 @@ export {
 export type { ConnectionChange } from "./terminal-link.ts";
 export type { TerminalEvent } from "./terminal-output.ts";
 export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";
+export type { EventOptions } from "./timeline.ts";
+export { type BeginTurnOptions, Turn } from "./turns.ts";
 export type { LogMatch, WaitForLogOptions } from "./wait-for-log.ts";

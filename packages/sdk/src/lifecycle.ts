@@ -1,7 +1,15 @@
-import type { CreateSandbox, SandboxEvent, Sandbox as SandboxInfo, SandboxState } from "@holdfast/protocol";
+import type {
+  CreateSandbox,
+  SandboxEvent,
+  Sandbox as SandboxInfo,
+  SandboxState,
+  UpdateSandbox,
+  Why,
+} from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { Client, type ConnectOptions } from "./client.ts";
 import type { Scope } from "./scope.ts";
+import { type EventOptions, events } from "./timeline.ts";
 
 /** Which server to call, and until when. */
 export interface CallOptions extends ConnectOptions {
@@ -10,7 +18,12 @@ export interface CallOptions extends ConnectOptions {
   signal?: AbortSignal | undefined;
 }
 
-export interface CreateOptions extends CallOptions {
+export interface QueueOptions {
+  /** Wait so long for room where there is none now. Default: 0, be told at once. */
+  queueSeconds?: number | undefined;
+}
+
+export interface CreateOptions extends CallOptions, QueueOptions {
   /** `false`: resolve at once, with state `creating`. */
   wait?: boolean | undefined;
   /** The same key gives the same sandbox. Default: one that the SDK makes for its own retries. */
@@ -52,7 +65,7 @@ export async function create(spec: CreateSandbox, options: CreateOptions): Promi
   const client = await clientOf(options);
   const { signal, wait, idempotencyKey = crypto.randomUUID() } = options;
   const headers = { "Idempotency-Key": idempotencyKey };
-  const query = wait === false ? { wait } : {};
+  const query = { queue: options.queueSeconds, ...(wait === false && { wait }) };
   const call = { method: "POST", path: ROOT, json: spec, query, headers, again: "safe", signal } as const;
   return { client, info: (await client.json<SandboxInfo>(call)).body };
 }
@@ -64,12 +77,13 @@ export async function get(idOrName: string, options: CallOptions): Promise<Held>
 
 export async function getOrCreate(
   spec: CreateSandbox & { name: string },
-  options: CallOptions,
+  options: CallOptions & QueueOptions,
 ): Promise<Held> {
   const client = await clientOf(options);
   const { name, ...json } = spec;
   const path = `${ROOT}/by-name/${encodeURIComponent(name)}`;
-  const call = { method: "PUT", path, json, again: "safe", signal: options.signal } as const;
+  const query = { queue: options.queueSeconds };
+  const call = { method: "PUT", path, json, query, again: "safe", signal: options.signal } as const;
   return { client, info: (await client.json<SandboxInfo>(call)).body };
 }
 
@@ -94,17 +108,27 @@ export async function refresh(scope: Scope, signal: AbortSignal | undefined): Pr
 
 export async function act(
   scope: Scope,
-  action: "start" | "stop",
-  signal: AbortSignal | undefined,
+  action: "start" | "stop" | "touch" | "release",
+  options: QueueOptions & { signal?: AbortSignal | undefined },
 ): Promise<SandboxInfo> {
   const path = `${scope.path}/${action}`;
-  return (await scope.client.json<SandboxInfo>({ method: "POST", path, again: "safe", signal })).body;
+  const query = { queue: options.queueSeconds };
+  const call = { method: "POST", path, query, again: "safe", signal: options.signal } as const;
+  return (await scope.client.json<SandboxInfo>(call)).body;
 }
 
-export interface EventOptions {
-  /** A `seq`: only what came after it. */
-  since?: number | undefined;
-  signal?: AbortSignal | undefined;
+/** Changes what is named of how it lives and ends; the rest stays. */
+export async function update(
+  { client, path }: Scope,
+  change: UpdateSandbox,
+  signal: AbortSignal | undefined,
+): Promise<SandboxInfo> {
+  const call = { method: "PATCH", path, json: change, again: "safe", signal } as const;
+  return (await client.json<SandboxInfo>(call)).body;
+}
+
+export async function why({ client, path }: Scope, signal: AbortSignal | undefined): Promise<Why> {
+  return (await client.json<Why>({ method: "GET", path: `${path}/why`, again: "safe", signal })).body;
 }
 
 /** Also of a sandbox that was deleted: its timeline outlives it. */
@@ -113,21 +137,6 @@ export async function eventsOf(
   options: CallOptions & EventOptions,
 ): Promise<SandboxEvent[]> {
   return events({ client: await clientOf(options), path: sandboxPath(idOrName) }, options);
-}
-
-export async function events(
-  scope: Pick<Scope, "client" | "path">,
-  options: EventOptions,
-): Promise<SandboxEvent[]> {
-  const { since, signal } = options;
-  const call = {
-    method: "GET",
-    path: `${scope.path}/events`,
-    query: { since },
-    again: "safe",
-    signal,
-  } as const;
-  return (await scope.client.json<{ events: SandboxEvent[] }>(call)).body.events;
 }
 
 /** Asks again and again, in short waits, until the server has the evidence. */
@@ -176,6 +185,6 @@ async function look(
     .body;
 }
 
-async function clientOf(options: CallOptions): Promise<Client> {
+export async function clientOf(options: CallOptions): Promise<Client> {
   return options.client ?? (await Client.connect(options));
 }

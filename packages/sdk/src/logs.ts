@@ -3,6 +3,7 @@ import { FrameDecoder, LOG_FRAMES_TYPE, type LogEvent } from "@holdfast/protocol
 import { Patience } from "./backoff.ts";
 import type { Client } from "./client.ts";
 import { failureOfConnection } from "./failures.ts";
+import { type BrokenOff, readBody } from "./read-body.ts";
 
 export interface LogOptions {
   /** The offset to begin at. Default: 0, the oldest that is still there. */
@@ -15,9 +16,6 @@ export interface LogOptions {
   signal?: AbortSignal | undefined;
 }
 
-// The server sends a sign of life every 15 s: after three missed ones the connection is dead, whatever TCP thinks.
-const SILENCE_MS = 45_000;
-
 /**
  * The events of a log from an offset on. A connection that breaks, and a server that restarts, go unnoticed: reading
  * continues at the next byte. Ends after `exit` or `lost`, and without `follow` at the log's present end.
@@ -27,7 +25,7 @@ export async function* readLogs(client: Client, path: string, options: LogOption
   let next = options.since ?? 0;
   let again = false;
   for (;;) {
-    const ended: { error?: unknown } = {};
+    const ended: BrokenOff = {};
     const connection = { client, path, since: next, options, patience, ended, again };
     for await (const event of oneConnection(connection)) {
       const fresh = notSeenBefore(event, next);
@@ -48,33 +46,18 @@ interface Connection {
   since: number;
   options: LogOptions;
   patience: Patience;
-  /** Where a broken connection's error is left; an error that the server answered is thrown. */
-  ended: { error?: unknown };
+  ended: BrokenOff;
   /** Whether this follows a connection that broke. */
   again: boolean;
 }
 
 async function* oneConnection(connection: Connection): AsyncGenerator<LogEvent> {
   const { client, options, patience, ended } = connection;
-  const { signal } = options;
-  const reader = bodyOf(await open(connection)).getReader();
   const decoder = new FrameDecoder();
-  const onAbort = (): void => void reader.cancel().catch(() => undefined);
-  signal?.addEventListener("abort", onAbort, { once: true });
-  try {
-    for (;;) {
-      const chunk = await readChunk(reader).catch((error: unknown) => {
-        ended.error = failureOfConnection(error, client.url);
-      });
-      signal?.throwIfAborted();
-      if (chunk === undefined) return;
-      patience.reset();
-      yield* decoder.push(chunk);
-    }
-  } finally {
-    signal?.removeEventListener("abort", onAbort);
-    // The consumer may have left in the middle: the server must not go on sending. A broken body refuses, rightly.
-    await reader.cancel().catch(() => undefined);
+  const response = await open(connection);
+  for await (const chunk of readBody({ response, signal: options.signal, url: client.url, ended })) {
+    patience.reset();
+    yield* decoder.push(chunk);
   }
 }
 
@@ -101,19 +84,6 @@ function endedUnderIt(cause: HoldfastError, nextOffset: number): HoldfastError {
   });
 }
 
-async function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing was heard for ${SILENCE_MS / 1000} s`)), SILENCE_MS);
-  });
-  try {
-    const { done, value } = await Promise.race([reader.read(), silence]);
-    return done ? undefined : value;
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** What of an event lies at or after `next`: a server may answer from the frame in which an offset falls. */
 function notSeenBefore(event: LogEvent, next: number): LogEvent | undefined {
   switch (event.type) {
@@ -134,11 +104,6 @@ function notSeenBefore(event: LogEvent, next: number): LogEvent | undefined {
 function offsetAfter(event: LogEvent): number {
   if (event.type === "truncated") return event.to;
   return "bytes" in event ? event.offset + event.bytes.length : event.offset;
-}
-
-function bodyOf(response: Response): ReadableStream<Uint8Array> {
-  if (response.body !== null) return response.body;
-  throw new HoldfastError("internal", "the server answered a log without a body");
 }
 
 function closedEarly(client: Client): HoldfastError {

@@ -8,8 +8,11 @@ import type {
   SandboxState,
   Session as SessionInfo,
   Terminal as TerminalInfo,
+  UpdateSandbox,
+  Why,
 } from "@holdfast/protocol";
 import type { LogEvent } from "@holdfast/protocol/log-frames";
+import { Claim, type ClaimOptions, makeClaim } from "./claims.ts";
 import type { Client } from "./client.ts";
 import {
   cancelCommand,
@@ -20,7 +23,8 @@ import {
   exec,
   getCommand,
 } from "./exec.ts";
-import type { CallOptions, CreateOptions, DeleteOptions, EventOptions, ListOptions } from "./lifecycle.ts";
+import { meansEnded } from "./failures.ts";
+import type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 import * as lifecycle from "./lifecycle.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
 import {
@@ -46,6 +50,8 @@ import {
   type Terminal,
   type TerminalOptions,
 } from "./terminals.ts";
+import { type EventOptions, events, followEvents } from "./timeline.ts";
+import { type BeginTurnOptions, beginTurn, Turn } from "./turns.ts";
 
 /**
  * A sandbox, held. The handle is a view: it can be dropped at any time, and another one had by name or id.
@@ -61,11 +67,18 @@ export class Sandbox implements AsyncDisposable {
   #info: SandboxInfo;
   #held = new AbortController();
   readonly #scope: Scope;
+  /** Those that are open, the latest last: that is the one its calls are a part of. */
+  #turns: readonly Turn[] = [];
+  #claim: Claim | undefined;
 
   private constructor(client: Client, info: SandboxInfo) {
     this.id = info.id;
     this.#info = info;
-    this.#scope = { client, path: lifecycle.sandboxPath(info.id), lifetime: () => this.#held.signal };
+    this.#scope = {
+      client: client.carrying(() => ({ turn: this.#turns.at(-1)?.turnId, claim: this.#claim?.token })),
+      path: lifecycle.sandboxPath(info.id),
+      lifetime: () => this.#held.signal,
+    };
   }
 
   /**
@@ -74,6 +87,7 @@ export class Sandbox implements AsyncDisposable {
    * @example
    * ```ts
    * const sbx = await Sandbox.create({ network: "none", limits: { memoryMiB: 512 } });
+   * const once = await Sandbox.create({ persistent: false });   // gone when its turn ends
    * ```
    */
   static async create(spec: CreateSandbox = {}, options: CreateOptions = {}): Promise<Sandbox> {
@@ -91,12 +105,12 @@ export class Sandbox implements AsyncDisposable {
    *
    * @example
    * ```ts
-   * const sbx = await Sandbox.getOrCreate({ name: "issue-42", network: "full" });
+   * const sbx = await Sandbox.getOrCreate({ name: "issue-42", lifetimeSeconds: 3600 });
    * ```
    */
   static async getOrCreate(
     spec: CreateSandbox & { name: string },
-    options: CallOptions = {},
+    options: CallOptions & QueueOptions = {},
   ): Promise<Sandbox> {
     return Sandbox.#hold(await lifecycle.getOrCreate(spec, options));
   }
@@ -252,14 +266,75 @@ export class Sandbox implements AsyncDisposable {
     return listTerminals(this.#scope);
   }
 
+  /**
+   * Begins a unit of use: until it ends, nothing reaps the sandbox. Calls of this handle are a part of the turn that it
+   * began last, and renew it. The end of the last open turn removes a sandbox with `persistent: false`.
+   *
+   * @example
+   * ```ts
+   * const turn = await sbx.beginTurn();
+   * await sbx.exec("npm test");
+   * await turn.end();
+   * ```
+   */
+  async beginTurn(options: BeginTurnOptions = {}): Promise<Turn> {
+    const info = await beginTurn(this.#scope, options);
+    const onEnd = (ended: Turn): void => {
+      this.#turns = this.#turns.filter((open) => open !== ended);
+    };
+    const turn = new Turn({ scope: this.#scope, info, onEnd });
+    this.#turns = [...this.#turns, turn];
+    return turn;
+  }
+
+  /**
+   * Claims it for this handle alone: work of others is refused until the claim is released or ends. `claim_held` if
+   * somebody else has it, unless with `takeover`. It is renewed by itself, and every call of this handle carries it.
+   *
+   * @example
+   * ```ts
+   * await using claim = await sbx.claim({ holder: "worker-7", ttlSeconds: 30 });
+   * ```
+   */
+  async claim(options: ClaimOptions): Promise<Claim> {
+    const made = await makeClaim(this.#scope, options);
+    const onRelease = (released: Claim): void => {
+      if (this.#claim === released) this.#claim = undefined;
+    };
+    this.#claim = new Claim({ scope: this.#scope, made, onRelease });
+    return this.#claim;
+  }
+
+  /** Counts as a use, and does nothing else: idle time begins anew. Wakes nothing. */
+  async touch(options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.act(this.#scope, "touch", options));
+  }
+
+  /**
+   * Changes how it lives and ends; what is not named stays as it is.
+   *
+   * @example
+   * ```ts
+   * await sbx.update({ lifetimeSeconds: 7200, onIdle: "keep" });
+   * ```
+   */
+  async update(change: UpdateSandbox, options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.update(this.#scope, change, options.signal));
+  }
+
+  /** Why it lives, what holds it awake, when it will be reaped, and why it last died. Wakes nothing. */
+  why(options: { signal?: AbortSignal } = {}): Promise<Why> {
+    return lifecycle.why(this.#scope, options.signal);
+  }
+
   /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */
-  async start(options: { signal?: AbortSignal } = {}): Promise<this> {
-    return this.#update(await lifecycle.act(this.#scope, "start", options.signal));
+  async start(options: QueueOptions & { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.act(this.#scope, "start", options));
   }
 
   /** Ends what runs in it and keeps its disk. Stopping a stopped one changes nothing. */
   async stop(options: { signal?: AbortSignal } = {}): Promise<this> {
-    return this.#update(await lifecycle.act(this.#scope, "stop", options.signal));
+    return this.#update(await lifecycle.act(this.#scope, "stop", options));
   }
 
   /**
@@ -282,16 +357,34 @@ export class Sandbox implements AsyncDisposable {
 
   /** Its timeline, oldest first, with the cause of every death. */
   events(options: EventOptions = {}): Promise<SandboxEvent[]> {
-    return lifecycle.events(this.#scope, options);
+    return events(this.#scope, options);
   }
 
   /**
-   * Lets go of it: log readings and waits of this handle end, the sandbox and everything in it runs on. May be called
-   * twice, and the handle can still be used afterwards.
+   * Its timeline, and what happens to it from now on, until it is deleted. Reconnects by itself.
+   *
+   * @example
+   * ```ts
+   * for await (const event of sbx.followEvents()) console.log(event.type, event.cause);
+   * ```
+   */
+  followEvents(options: EventOptions = {}): AsyncGenerator<SandboxEvent> {
+    return followEvents(this.#scope, { ...options, signal: whileHeld(this.#scope, options.signal) });
+  }
+
+  /**
+   * Lets go of it: log readings and waits of this handle end, and so do the turns that it began and its claim. A
+   * persistent sandbox and everything in it runs on. May be called twice, and the handle can still be used afterwards.
    */
   async release(): Promise<void> {
     this.#held.abort(new DOMException("the sandbox was released", "AbortError"));
     this.#held = new AbortController();
+    try {
+      for (const turn of this.#turns) await turn.end();
+      await lifecycle.act(this.#scope, "release", {}).catch(unlessEnded);
+    } finally {
+      await this.#claim?.release();
+    }
   }
 
   /** `await using` releases; it never deletes. */
@@ -303,4 +396,9 @@ export class Sandbox implements AsyncDisposable {
     this.#info = info;
     return this;
   }
+}
+
+/** There is nothing to let go of any more. */
+function unlessEnded(error: unknown): void {
+  if (!meansEnded(error)) throw error;
 }

@@ -1,7 +1,8 @@
-import type { Sandbox } from "@holdfast/protocol";
+import type { Policy, Sandbox } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { encodeFrame } from "@holdfast/protocol/log-frames";
 import { asResponse, commandState, processOf, streamOf } from "./fake-answers.ts";
+import { FakeLifecycle, fakeSweep } from "./fake-lifecycle.ts";
 import { FakeRun } from "./fake-run.ts";
 
 /**
@@ -11,6 +12,8 @@ import { FakeRun } from "./fake-run.ts";
  */
 export class FakeServer {
   readonly sandboxes = new Map<string, Sandbox>();
+  /** By sandbox id; a deleted one's stays. */
+  readonly lifecycles = new Map<string, FakeLifecycle>();
   readonly runs = new Map<string, FakeRun>();
   readonly requests: string[] = [];
   readonly token = "t0ken";
@@ -61,7 +64,8 @@ export class FakeServer {
     if (request.headers.get("Authorization") !== `Bearer ${this.token}`) {
       throw new HoldfastError("unauthenticated", "the token is missing or wrong");
     }
-    const [, , , id, ...rest] = url.pathname.split("/").map(decodeURIComponent);
+    const [, , root, id, ...rest] = url.pathname.split("/").map(decodeURIComponent);
+    if (root !== "sandboxes") return this.#forOperator(url, request);
     if (id === undefined) return request.method === "GET" ? this.#list(url) : this.#create(request);
     if (id === "by-name") return this.#ensure(rest[0] ?? "", await request.json());
     const sandbox = this.#find(id, rest[0] === "events" ? this.#deleted : []);
@@ -77,19 +81,18 @@ export class FakeServer {
     if (condition !== null && Number(condition) !== sandbox.generation) {
       throw new HoldfastError("state_lost", "the sandbox is another generation", { started: "no" });
     }
+    const lifecycle = this.#lifecycleOf(sandbox);
+    const answer = await lifecycle.answer(rest, request);
+    if (answer !== undefined) return answer;
     if (surface === undefined)
       return request.method === "DELETE" ? this.#delete(sandbox) : Response.json(sandbox);
     if (surface === "start" || surface === "stop") {
       sandbox.state = surface === "start" ? "running" : "stopped";
       return Response.json(sandbox);
     }
-    if (surface === "events") {
-      return Response.json({
-        events: [{ seq: 1, at: sandbox.createdAt, type: "created", detail: { by: "test" } }],
-      });
-    }
     if (sandbox.state === "stopped")
       throw new HoldfastError("wrong_state", `sandbox ${sandbox.name} is stopped`);
+    if (request.method !== "GET") lifecycle.checkWork(request.headers);
     if (surface === "exec") return this.#exec(await request.json());
     if (id === undefined)
       return request.method === "GET" ? this.#processes() : this.#start(await request.json());
@@ -194,28 +197,47 @@ export class FakeServer {
     return new Response(streamOf(generate()));
   }
 
+  async #forOperator(url: URL, request: Request): Promise<Response> {
+    if (url.pathname === "/v1/admin/sweep")
+      return Response.json({ ...fakeSweep, dryRun: url.searchParams.get("dryRun") === "true" });
+    if (url.pathname === "/v1/admin/abandon") {
+      const { sandbox, reason } = await request.json();
+      const abandoned = this.#find(sandbox, []);
+      this.#lifecycleOf(abandoned).record("abandoned", { reason });
+      return Response.json(abandoned);
+    }
+    throw new HoldfastError("not_found", `no route ${url.pathname}`);
+  }
+
+  #lifecycleOf(sandbox: Sandbox): FakeLifecycle {
+    const lifecycle = this.lifecycles.get(sandbox.id) ?? new FakeLifecycle(sandbox);
+    this.lifecycles.set(sandbox.id, lifecycle);
+    return lifecycle;
+  }
+
   async #create(request: Request): Promise<Response> {
-    const { name, labels, ...spec } = await request.json();
+    const { name, labels, ...asked } = await request.json();
     const key = request.headers.get("Idempotency-Key") ?? crypto.randomUUID();
     const known = this.sandboxes.get(this.#byKey.get(key) ?? "");
     if (known === undefined && [...this.sandboxes.values()].some((sandbox) => sandbox.name === name)) {
       throw new HoldfastError("already_exists", `a sandbox named ${name} exists already`);
     }
-    const sandbox = known ?? this.#add({ name, labels, spec });
+    const sandbox = known ?? this.#add({ name, labels, asked });
     this.#byKey.set(key, sandbox.id);
     return Response.json(sandbox, { status: 201 });
   }
 
   #ensure(name: string, body: { labels?: Record<string, string> }): Response {
     const known = [...this.sandboxes.values()].find((sandbox) => sandbox.name === name);
-    const { labels, ...spec } = body;
-    if (known !== undefined && JSON.stringify(known.spec) !== JSON.stringify(spec)) {
+    const { labels, ...asked } = body;
+    if (known !== undefined && JSON.stringify(known.spec) !== JSON.stringify(splitPolicy(asked).spec)) {
       throw new HoldfastError("spec_conflict", `${name} has another spec`);
     }
-    return Response.json(known ?? this.#add({ name, labels, spec }));
+    return Response.json(known ?? this.#add({ name, labels, asked }));
   }
 
-  #add(of: { name?: string; labels?: Record<string, string> | undefined; spec: Sandbox["spec"] }): Sandbox {
+  #add(of: { name?: string; labels?: Record<string, string> | undefined; asked: object }): Sandbox {
+    const { policy, spec } = splitPolicy(of.asked);
     const number = this.sandboxes.size + 1;
     const sandbox: Sandbox = {
       id: `sbx_${String(number).padStart(2, "0")}${"abcdefgh".slice(number % 8)}`,
@@ -224,11 +246,15 @@ export class FakeServer {
       generation: 1,
       continuity: "fresh",
       provider: "fake",
-      spec: of.spec,
+      spec,
       labels: of.labels ?? {},
       limits: { state: "none" },
+      ...policy,
       createdAt: new Date().toISOString(),
       startedAt: new Date().toISOString(),
+      lastUsedAt: new Date().toISOString(),
+      heldAwakeBy: [],
+      openTurns: 0,
     };
     this.sandboxes.set(sandbox.id, sandbox);
     return sandbox;
@@ -247,6 +273,7 @@ export class FakeServer {
 
   #delete(sandbox: Sandbox): Response {
     if (this.faults.deletingFor-- > 0) return Response.json({ state: "deleting" }, { status: 202 });
+    this.#lifecycleOf(sandbox).record("deleted");
     this.sandboxes.delete(sandbox.id);
     this.#deleted.push(sandbox);
     return new Response(null, { status: 204 });
@@ -270,6 +297,22 @@ export class FakeServer {
     const runs = [...this.runs.values()].filter((run) => run.request.includes('"processId"'));
     return Response.json({ processes: runs.map(processOf) });
   }
+}
+
+const defaults: Policy = {
+  persistent: true,
+  lifetimeSeconds: 1800,
+  onIdle: "stop",
+  filesystem: "persistent",
+  maxLifetimeSeconds: null,
+  turnTimeoutSeconds: 3600,
+};
+
+function splitPolicy(asked: object): { policy: Policy; spec: Sandbox["spec"] } {
+  const entries = Object.entries(asked);
+  const policy = entries.filter(([name]) => name in defaults);
+  const spec = entries.filter(([name]) => !(name in defaults));
+  return { policy: { ...defaults, ...Object.fromEntries(policy) }, spec: Object.fromEntries(spec) };
 }
 
 interface ExecBody {

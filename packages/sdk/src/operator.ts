@@ -1,0 +1,70 @@
+import type { LeaseInfo, ProviderInfo, Sandbox as SandboxInfo, SweepReport } from "@holdfast/protocol";
+import type { Client } from "./client.ts";
+import { type CallOptions, clientOf } from "./lifecycle.ts";
+
+interface Waiting {
+  signal?: AbortSignal | undefined;
+}
+
+const PAGE = 1000;
+
+/**
+ * What whoever runs a server looks at and does: beyond any single sandbox, and not for agents.
+ *
+ * @example
+ * ```ts
+ * const operator = await Operator.connect();
+ * const { providers } = await operator.sweep({ dryRun: true });
+ * ```
+ */
+export class Operator {
+  readonly #client: Client;
+
+  private constructor(client: Client) {
+    this.#client = client;
+  }
+
+  static async connect(options: CallOptions = {}): Promise<Operator> {
+    return new Operator(await clientOf(options));
+  }
+
+  /** Every provider: whether it can be reached, what it can do, and what room it has. */
+  async providers({ signal }: Waiting = {}): Promise<ProviderInfo[]> {
+    const call = { method: "GET", path: "/v1/providers", again: "safe", signal } as const;
+    return (await this.#client.json<{ providers: ProviderInfo[] }>(call)).body.providers;
+  }
+
+  /** Every record under which an instance may exist, or lately did, page after page. */
+  async *leases({ signal }: Waiting = {}): AsyncGenerator<LeaseInfo> {
+    let cursor: string | undefined;
+    do {
+      const query = { cursor, limit: PAGE };
+      const call = { method: "GET", path: "/v1/leases", query, again: "safe", signal } as const;
+      const { body } = await this.#client.json<{ leases: LeaseInfo[]; nextCursor?: string }>(call);
+      yield* body.leases;
+      cursor = body.nextCursor;
+    } while (cursor !== undefined);
+  }
+
+  /** Compares what the providers hold with what should be there, at once. `dryRun`: says what it would do, only. */
+  async sweep({ dryRun, signal }: Waiting & { dryRun?: boolean | undefined } = {}): Promise<SweepReport> {
+    const call = {
+      method: "POST",
+      path: "/v1/admin/sweep",
+      query: { dryRun },
+      again: "safe",
+      signal,
+    } as const;
+    return (await this.#client.json<SweepReport>(call)).body;
+  }
+
+  /**
+   * Forgets a sandbox's instance without evidence that it is gone, so that another may run. The old one is hunted on;
+   * until it is found, two may run at once. The reason is written into the timeline.
+   */
+  async abandon(idOrName: string, { reason, signal }: Waiting & { reason: string }): Promise<SandboxInfo> {
+    const json = { sandbox: idOrName, reason };
+    const call = { method: "POST", path: "/v1/admin/abandon", json, again: "safe", signal } as const;
+    return (await this.#client.json<SandboxInfo>(call)).body;
+  }
+}
