@@ -1,2 +1,2 @@
 export * from "./keeper-link.ts";
-export * from "./watch.ts";
+export type { Watch } from "./watch.ts";

@@ -1,11 +1,19 @@
 import {
-  type AdmitRequest,
+  type AdmitMessage,
+  AdmitRequest,
+  CLAIM_FENCE_HEADER,
+  type ClaimFenceRequest,
   FENCE_HEADER,
   HoldfastError,
   KeeperInfo,
   PROTOCOL_VERSION,
+  QuiesceAnswer,
+  type QuiesceRequest,
+  SandboxActivity,
 } from "@holdfast/protocol";
-import type { z } from "zod";
+import { z } from "zod";
+import { garbled, lost, unsupported, wrongVersion } from "./failures.ts";
+import { type Watch, watchKeeper } from "./watch.ts";
 
 /** A reply that is not a stream has no business being larger: the workload can make the keeper say anything. */
 const MAX_REPLY_BYTES = 256 * 1024 * 1024;
@@ -27,7 +35,11 @@ export interface KeeperCall {
   readonly body?: BodyInit;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
+  /** The caller's claim on the sandbox, if it has one. */
+  readonly claimFence?: number;
 }
+
+const Nothing = z.undefined();
 
 /** The server's line to one keeper. Holds no connection of its own; `watch` does. */
 export class KeeperLink {
@@ -44,11 +56,57 @@ export class KeeperLink {
     return info;
   }
 
-  /** Opens the keeper's gate. May be said again. */
-  async admit(request: AdmitRequest): Promise<void> {
+  /**
+   * Opens the keeper's gate, and says how long it is to live. May be said again. A keeper that is too old to know of a
+   * policy is admitted without.
+   */
+  async admit(message: AdmitMessage): Promise<void> {
+    const request = AdmitRequest.parse(message);
+    try {
+      await this.#post("/admit", request, KeeperInfo);
+    } catch (error) {
+      // What we sent is in order, so it is more than this keeper knows.
+      if (!(error instanceof HoldfastError) || error.code !== "invalid_argument") throw error;
+      const { instanceId, generation, fence } = request;
+      await this.#post("/admit", { instanceId, generation, fence }, KeeperInfo);
+    }
+  }
+
+  /**
+   * Holds a connection: we learn of the keeper's end at once, and as long as it is held the keeper knows that it has a
+   * server. `onEnd` is called once, unless `close` came first. For an admitted keeper.
+   */
+  watch({ onEnd }: { onEnd: () => void }): Promise<Watch> {
+    const timeoutMs = GREETING_TIMEOUT_MS;
+    return watchKeeper({ socketPath: this.#options.socketPath, headers: this.#headers(), timeoutMs, onEnd });
+  }
+
+  /** Asks the keeper to take no more work if it has been idle for a lifetime. It lapses after 10 s. */
+  quiesce(request: QuiesceRequest): Promise<QuiesceAnswer> {
+    return orUnsupported("say whether it is idle", this.#post("/quiesce", request, QuiesceAnswer));
+  }
+
+  /** Takes a `quiesce` back. May be said again. */
+  async resume(): Promise<void> {
+    await orUnsupported("be resumed", this.#post("/resume", {}, Nothing));
+  }
+
+  /** Counts as use. */
+  touch({ claimFence }: { claimFence?: number } = {}): Promise<SandboxActivity> {
+    const claim = claimFence === undefined ? {} : { claimFence };
+    return orUnsupported("be touched", this.#post("/touch", {}, SandboxActivity, claim));
+  }
+
+  /** A look: what holds the sandbox awake, and for how long nothing has. */
+  activity(): Promise<SandboxActivity> {
     const signal = AbortSignal.timeout(GREETING_TIMEOUT_MS);
-    const reply = await this.send({ method: "POST", path: "/admit", body: JSON.stringify(request), signal });
-    await reply.body?.cancel();
+    const asked = this.json({ method: "GET", path: "/activity", signal }, SandboxActivity);
+    return orUnsupported("say what holds it awake", asked);
+  }
+
+  /** From now on work under a lower claim is refused; with `required`, also work under none. */
+  async claimFence(request: ClaimFenceRequest): Promise<void> {
+    await orUnsupported("be claimed", this.#post("/claim-fence", request, Nothing));
   }
 
   /** A reply whose shape is checked, because what comes out of a sandbox is as trustworthy as the sandbox. */
@@ -73,21 +131,36 @@ export class KeeperLink {
   }
 
   /** A WebSocket to the keeper. What it refuses shows as the socket's close. */
-  webSocket(path: string, protocols: string[]): WebSocket {
-    const { socketPath, secret, fence } = this.#options;
-    const headers = { Authorization: `Bearer ${secret}`, [FENCE_HEADER]: String(fence) };
+  webSocket(path: string, protocols: string[], claim: Pick<KeeperCall, "claimFence"> = {}): WebSocket {
+    const { socketPath } = this.#options;
+    const headers = this.#headers(claim);
     // Bun takes headers and a unix socket; the web's own types know neither.
     const options = { headers, protocols } as unknown as string[];
     return new WebSocket(`ws+unix://${socketPath}:/v1${path}`, options);
   }
 
-  async #fetch({ method, path, body, headers, signal }: KeeperCall): Promise<Response> {
-    const { socketPath, secret, fence } = this.#options;
+  #post<T>(path: string, body: object, shape: z.ZodType<T>, claim: Pick<KeeperCall, "claimFence"> = {}) {
+    const signal = AbortSignal.timeout(GREETING_TIMEOUT_MS);
+    return this.json({ method: "POST", path, body: JSON.stringify(body), signal, ...claim }, shape);
+  }
+
+  #headers({ claimFence }: Pick<KeeperCall, "claimFence"> = {}): Record<string, string> {
+    const { secret, fence } = this.#options;
+    return {
+      Authorization: `Bearer ${secret}`,
+      [FENCE_HEADER]: String(fence),
+      ...(claimFence !== undefined && { [CLAIM_FENCE_HEADER]: String(claimFence) }),
+    };
+  }
+
+  async #fetch(call: KeeperCall): Promise<Response> {
+    const { method, path, body, headers, signal } = call;
+    const { socketPath } = this.#options;
     try {
       return await fetch(`http://keeper/v1${path}`, {
         unix: socketPath,
         method,
-        headers: { ...headers, Authorization: `Bearer ${secret}`, [FENCE_HEADER]: String(fence) },
+        headers: { ...headers, ...this.#headers(call) },
         ...(body !== undefined && { body }),
         ...(signal !== undefined && { signal }),
         // A command may be silent for hours: its own timeout ends it, not ours.
@@ -99,6 +172,15 @@ export class KeeperLink {
       if (signal?.aborted) throw signal.reason;
       throw lost(cause, method === "GET" ? "no" : "unknown");
     }
+  }
+}
+
+/** These routes have nothing that could be missing but themselves. */
+async function orUnsupported<T>(what: string, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked;
+  } catch (error) {
+    throw error instanceof HoldfastError && error.code === "not_found" ? unsupported(what, error) : error;
   }
 }
 
@@ -135,34 +217,4 @@ function parseOr(text: string): unknown {
 
 function major(version: string): string | undefined {
   return version.split(".")[0];
-}
-
-function lost(cause: unknown, started: "no" | "yes" | "unknown"): HoldfastError {
-  return new HoldfastError("keeper_lost", "the sandbox's keeper went away in the middle of the call", {
-    cause,
-    started,
-    retryable: true,
-    hint:
-      started === "no"
-        ? "nothing was started: try again"
-        : "ask for the command by its id to see what became of it before you run it again",
-  });
-}
-
-function garbled(detail: string): HoldfastError {
-  return new HoldfastError("internal", "the sandbox's keeper gave an answer that makes no sense", {
-    details: { detail: detail.slice(0, 1000) },
-    started: "unknown",
-    hint: "the workload may have tampered with its keeper: look at the timeline, or recreate the sandbox",
-  });
-}
-
-function wrongVersion(found: string): HoldfastError {
-  return new HoldfastError(
-    "unsupported",
-    `the keeper speaks protocol ${found}, this server ${PROTOCOL_VERSION}`,
-    {
-      hint: "stop the sandbox and use it again: it comes back with this version's keeper and its files",
-    },
-  );
 }
