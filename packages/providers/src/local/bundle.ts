@@ -3,40 +3,64 @@ import { chmod, copyFile, mkdir, readdir, rename, stat } from "node:fs/promises"
 import { basename, join } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
-import { instanceDirs, listOrNothing, readIdentity } from "./identity.ts";
+import { withFileLock } from "./file-lock.ts";
+import { listOrNothing, namesOnDisk, readInhabitant } from "./identity.ts";
 import type { Layout } from "./layout.ts";
 import { exists, removeTree } from "./remove-tree.ts";
 
+/** No sandbox can be called so, so nobody who works on one has to wait. */
+const LOCK_KEY = "the keeper's bundles";
+const DRAFT = ".new-";
+
 /**
  * Puts the keeper's bundle where it outlives an upgrade of the server and where a sandbox's user may read it. The
- * bundle's directory is named by its content, so a name that is there needs no second copy. May be called twice, but
- * not twice at a time.
+ * bundle's directory is named by its content, so a name that is there needs no second copy. Until `work` is done, which
+ * writes down who uses it, no server of another version takes it for unused.
  */
-export async function installBundle(layout: Layout, bundle: string): Promise<string> {
+export async function withBundle<T>(
+  options: { layout: Layout; bundle: string; signal: AbortSignal },
+  work: (installed: string) => Promise<T>,
+): Promise<T> {
+  const { layout, bundle, signal } = options;
+  const lock = { file: layout.locks, key: LOCK_KEY, signal };
   const installed = join(layout.keepers, basename(bundle));
-  if (await exists(installed)) return installed;
+  for (;;) {
+    const used = await withFileLock({ ...lock, mode: "shared" }, async () =>
+      (await exists(installed)) ? { result: await work(installed) } : undefined,
+    );
+    if (used !== undefined) return used.result;
+    await withFileLock({ ...lock, mode: "alone" }, () => install(layout, bundle, installed));
+  }
+}
+
+async function install(layout: Layout, bundle: string, installed: string): Promise<void> {
+  if (await exists(installed)) return;
   await removeUnused(layout);
-  const draft = join(layout.keepers, `.new-${basename(bundle)}`);
+  const draft = join(layout.keepers, `${DRAFT}${basename(bundle)}`);
   try {
     await copyReadable(bundle, draft);
   } catch (error) {
     if (!isCode(error, "ENOENT")) throw error;
-    throw new HoldfastError("provider_unavailable", `the keeper's bundle ${bundle} is not there`, {
+    throw new HoldfastError("launch_failed", `the keeper's bundle ${bundle} is not there`, {
       cause: error,
       hint: "Build it with: npm run setup",
-      retryable: false,
+      started: "no",
     });
   }
   await rename(draft, installed);
-  return installed;
 }
 
 /** Older bundles are 100 MB each: they go when no instance was launched with them. So do half-made copies. */
 async function removeUnused(layout: Layout): Promise<void> {
-  const identities = await Promise.all((await instanceDirs(layout)).map(readIdentity));
-  const used = new Set(identities.map((identity) => identity?.bundle));
+  const inhabitants = await Promise.all(
+    (await namesOnDisk(layout)).map((named) => readInhabitant(layout, named)),
+  );
+  // One of which nothing can be read may use any of them.
+  const keepAll = inhabitants.some(({ kind }) => kind === "unknown");
+  const used = new Set(inhabitants.map((one) => (one.kind === "known" ? one.identity.bundle : undefined)));
   for (const name of await listOrNothing(layout.keepers)) {
-    if (!used.has(name)) await removeTree(join(layout.keepers, name));
+    const isNeeded = used.has(name) || (keepAll && !name.startsWith(DRAFT));
+    if (!isNeeded) await removeTree(join(layout.keepers, name));
   }
 }
 

@@ -1,10 +1,14 @@
 import { readFile, rmdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError, type Limits, type LimitsReport } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
+import type { Holder } from "./holder.ts";
+import type { Layout } from "./layout.ts";
+import { type NamedBy, nameOf } from "./name.ts";
 import { makeDir } from "./owned-files.ts";
+import { placeOf } from "./place.ts";
 import { readProcess } from "./processes.ts";
 import { programPath } from "./programs.ts";
 import { signalProcess } from "./signal-process.ts";
@@ -60,8 +64,28 @@ export function planLimits(name: string, limits: Limits | undefined, host: Cgrou
   }
 }
 
-/** Where the groups of an instance are, if it has any, for when nothing else is known of it. */
-export function groupDirs(name: string, host: CgroupHost): string[] {
+/** Names of groups are common to the whole machine, so they say which data dir the instance is in. */
+export function groupName(layout: Layout, named: NamedBy): string {
+  return `${nameOf(named)}:${placeOf(layout.dataDir) ?? "nowhere"}`;
+}
+
+/** The groups of whatever holds this name: as its directory lists them, and where they would be. */
+export function groupsOf(
+  holder: Holder,
+  options: { layout: Layout; named: NamedBy; host: CgroupHost },
+): string[] {
+  const { layout, named, host } = options;
+  const own = groupName(layout, named);
+  const identity = holder.kind === "known" ? holder.identity : undefined;
+  // Those of the release before had the instance's name alone.
+  const isOlder = holder.kind !== "nobody" && (identity?.bootId ?? null) === null;
+  const names = isOlder ? [own, nameOf(named)] : [own];
+  // A list that was copied with its data dir names groups of the original: they are not ours to remove.
+  const listed = (identity?.cgroups ?? []).filter((dir) => names.includes(basename(dir)));
+  return [...new Set([...listed, ...names.flatMap((name) => groupDirs(name, host))])];
+}
+
+function groupDirs(name: string, host: CgroupHost): string[] {
   if (host.kind === "v1") return Object.values(host.parents).map((parent) => join(parent, name));
   return host.kind === "v2" ? [join(host.parent, name)] : [];
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { InstanceRef } from "@holdfast/core";
 import { Machine } from "../../fixtures/machine.ts";
@@ -59,37 +59,6 @@ test("the end of the server's process group and session does not reach the sandb
   await machine.provider.stop(ref, "graceful", soon());
   await machine.provider.removeDisk(ref, soon());
 }, 20_000);
-
-test("an instance whose directory somebody removed is still found and ended", async () => {
-  const ref = await machine.launch({ network: "none" });
-  rmSync(join(machine.dataDir, "instances", `hf-${ref.sandboxId}-g1`), { recursive: true });
-  expect(await machine.provider.discover(ref.installationId, soon())).toContainEqual({
-    kind: "instance",
-    ref,
-  });
-  expect((await machine.provider.observe(ref, soon())).state).toBe("running");
-  await expect(machine.provider.removeDisk(ref, soon())).rejects.toMatchObject({ code: "wrong_state" });
-  expect((await machine.provider.stop(ref, "force", soon())).state).toBe("absent");
-  await machine.clear();
-});
-
-test("an identity that cannot be read is an error, and nothing is absent on its account", async () => {
-  const ref = await machine.launch({ network: "none" });
-  const file = join(machine.dataDir, "instances", `hf-${ref.sandboxId}-g1`, "identity.json");
-  const identity = await Bun.file(file).text();
-  writeFileSync(file, "{");
-  for (const call of [
-    () => machine.provider.observe(ref, soon()),
-    () => machine.provider.stop(ref, "force", soon()),
-    () => machine.provider.discover(ref.installationId, soon()),
-    () => machine.provider.removeDisk(ref, soon()),
-  ]) {
-    await expect(call()).rejects.toMatchObject({ code: "internal" });
-  }
-  writeFileSync(file, identity);
-  expect((await machine.run(ref, "echo", "alive")).stdout).toBe("alive\n");
-  await machine.clear();
-});
 
 test("a server with a strict umask gives its sandboxes what they need", async () => {
   const before = process.umask(0o077);

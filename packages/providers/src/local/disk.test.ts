@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Machine } from "../../fixtures/machine.ts";
 import { deleteDisk, ensureDisk, listDisks } from "./disk.ts";
@@ -78,11 +78,11 @@ test("a disk that was being made or removed when the server died is finished", a
   const ref = { installationId: "a", sandboxId: "s" };
   mkdirSync(join(layout.sandboxes, ".new-s/workspace"), { recursive: true });
   expect(await listDisks(layout)).toEqual([]);
-  const disk = await ensureDisk(layout, ref);
-  expect(await ensureDisk(layout, ref)).toEqual(disk);
-  expect(await listDisks(layout)).toEqual([disk]);
+  const disk = await ensureDisk(layout, ref, 1000);
+  expect(await ensureDisk(layout, ref, 2000)).toEqual(disk);
+  expect(await listDisks(layout)).toEqual([{ kind: "disk", ref, createdAt: 1000 }]);
   expect(existsSync(join(layout.sandboxes, ".new-s"))).toBe(false);
-  await expect(ensureDisk(layout, { ...ref, installationId: "b" })).rejects.toMatchObject({
+  await expect(ensureDisk(layout, { ...ref, installationId: "b" }, 1000)).rejects.toMatchObject({
     code: "already_exists",
   });
   mkdirSync(join(layout.sandboxes, ".new-s/state"), { recursive: true });
@@ -91,11 +91,34 @@ test("a disk that was being made or removed when the server died is finished", a
   expect(await listDisks(layout)).toEqual([]);
 });
 
-test("a disk whose owner cannot be read is an error, not nobody's", async () => {
+test("a disk whose owner cannot be read is nobody's: it is listed, and not removed", async () => {
   const layout = layoutOf(join(machine.dir, "unreadable"));
   await makeLayout(layout);
-  mkdirSync(join(layout.sandboxes, "s"));
-  await expect(listDisks(layout)).rejects.toMatchObject({ code: "internal" });
+  const records = { missing: undefined, garbled: "{", empty: "{}" };
+  for (const [sandboxId, record] of Object.entries(records)) {
+    mkdirSync(join(layout.sandboxes, sandboxId));
+    if (record !== undefined) writeFileSync(join(layout.sandboxes, sandboxId, "disk.json"), record);
+    const ref = { installationId: "a", sandboxId };
+    for (const call of [() => ensureDisk(layout, ref, 1000), () => deleteDisk(layout, ref)]) {
+      await expect(call()).rejects.toMatchObject({ code: "internal" });
+    }
+  }
+  mkdirSync(join(layout.sandboxes, "not one of ours"));
+  expect((await listDisks(layout)).sort((a, b) => a.ref.sandboxId.localeCompare(b.ref.sandboxId))).toEqual(
+    Object.keys(records)
+      .sort()
+      .map((sandboxId) => ({ kind: "disk", ref: { installationId: "", sandboxId }, createdAt: null })),
+  );
+});
+
+test("a disk of the release before is as old as its record", async () => {
+  const layout = layoutOf(join(machine.dir, "older"));
+  await makeLayout(layout);
+  const ref = { installationId: "a", sandboxId: "s" };
+  const file = join((await ensureDisk(layout, ref, 1000)).dir, "disk.json");
+  writeFileSync(file, JSON.stringify({ ...ref, uid: 1 }));
+  utimesSync(file, 5, 5);
+  expect(await listDisks(layout)).toEqual([{ kind: "disk", ref, createdAt: 5000 }]);
 });
 
 test.if(asRoot)("two sandboxes never share a user id, and one keeps its own", async () => {

@@ -1,11 +1,12 @@
-import { chmod, lstat, readFile, rename } from "node:fs/promises";
+import { chmod, lstat, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { DiskObservation, SandboxRef } from "@holdfast/core";
+import type { DiskObservation, FoundDisk, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode, writeDurably } from "./atomic-file.ts";
 import { claimUid, freeUid } from "./host-user.ts";
-import { assertSafeId, listOrNothing } from "./identity.ts";
+import { listOrNothing } from "./identity.ts";
 import type { Layout } from "./layout.ts";
+import { assertSafeId, isSafeId } from "./name.ts";
 import { makeDir } from "./owned-files.ts";
 import { exists, removeTree } from "./remove-tree.ts";
 
@@ -14,13 +15,16 @@ export interface Disk {
   readonly dir: string;
   readonly ref: SandboxRef;
   readonly uid: number;
+  readonly createdAt: number;
 }
 
 /** The parts of a disk; the sandbox's user owns them, and nobody else may look in. */
 const PARTS = ["workspace", "home", "state"] as const;
+/** Says whose it is. */
+const RECORD = "disk.json";
 
 /** Makes the disk, or finds the one that is there. A half-made one has another name and is made again. */
-export async function ensureDisk(layout: Layout, ref: SandboxRef): Promise<Disk> {
+export async function ensureDisk(layout: Layout, ref: SandboxRef, now: number): Promise<Disk> {
   const found = await readDisk(layout, ref.sandboxId);
   if (found !== undefined) return openUp(ownDisk(found, ref));
   const uid = await claimUid(layout, ref.sandboxId);
@@ -29,9 +33,10 @@ export async function ensureDisk(layout: Layout, ref: SandboxRef): Promise<Disk>
   await makeDir(draft, { mode: 0o711 });
   for (const part of PARTS) await makeDir(join(draft, part), { mode: 0o700, uid });
   const { installationId, sandboxId } = ref;
-  await writeDurably(join(draft, "disk.json"), JSON.stringify({ installationId, sandboxId, uid }));
+  const record = { installationId, sandboxId, uid, createdAt: now };
+  await writeDurably(join(draft, RECORD), JSON.stringify(record));
   await rename(draft, diskDir(layout, sandboxId));
-  return { dir: diskDir(layout, sandboxId), ref: { installationId, sandboxId }, uid };
+  return { dir: diskDir(layout, sandboxId), ref: { installationId, sandboxId }, uid, createdAt: now };
 }
 
 /**
@@ -68,14 +73,28 @@ export async function deleteDisk(layout: Layout, ref: SandboxRef): Promise<DiskO
   return { state: "absent", detail: `${dir} does not exist` };
 }
 
-export async function listDisks(layout: Layout): Promise<Disk[]> {
-  const disks: Disk[] = [];
-  for (const name of await listOrNothing(layout.sandboxes)) {
-    if (name.startsWith(".")) continue;
-    const disk = await readDisk(layout, name);
-    if (disk !== undefined) disks.push(disk);
-  }
-  return disks;
+/** Whose directories of this name are. Of one whose record makes no sense nobody knows the owner: then nobody may remove it. */
+export async function listDisks(layout: Layout): Promise<FoundDisk[]> {
+  const names = (await listOrNothing(layout.sandboxes)).filter(isSafeId);
+  const disks = await Promise.all(names.map((sandboxId) => readRecord(layout, sandboxId)));
+  return disks.flatMap((disk, i): FoundDisk[] => {
+    if (disk.state === "absent") return [];
+    const { ref, createdAt } = disk.state === "present" ? disk.disk : nobodys(names[i] ?? "");
+    return [{ kind: "disk", ref, createdAt }];
+  });
+}
+
+/** Which installation the sandbox's disk belongs to, if that can be told. */
+export async function ownerOf(layout: Layout, sandboxId: string): Promise<string> {
+  const disk = await readRecord(layout, sandboxId);
+  return disk.state === "present" ? disk.disk.ref.installationId : UNKNOWN_INSTALLATION;
+}
+
+/** No installation is called so, and so none takes it for its own. */
+const UNKNOWN_INSTALLATION = "";
+
+function nobodys(sandboxId: string): Pick<FoundDisk, "ref" | "createdAt"> {
+  return { ref: { installationId: UNKNOWN_INSTALLATION, sandboxId }, createdAt: null };
 }
 
 function diskDir(layout: Layout, sandboxId: string): string {
@@ -88,17 +107,39 @@ function draftDir(layout: Layout, sandboxId: string): string {
 }
 
 async function readDisk(layout: Layout, sandboxId: string): Promise<Disk | undefined> {
-  const dir = diskDir(layout, sandboxId);
-  try {
-    const { installationId, uid } = JSON.parse(await readFile(join(dir, "disk.json"), "utf8"));
-    return { dir, ref: { installationId, sandboxId }, uid };
-  } catch (error) {
-    if (isCode(error, "ENOENT") && !(await exists(dir))) return undefined;
-    throw new HoldfastError("internal", `cannot read whose disk ${dir} is`, {
-      cause: error,
-      hint: "Look at disk.json there; nothing was changed.",
-    });
+  const found = await readRecord(layout, sandboxId);
+  if (found.state === "unknown") {
+    throw unreadable(diskDir(layout, sandboxId), new Error(`${RECORD} is missing or makes no sense`));
   }
+  return found.state === "present" ? found.disk : undefined;
+}
+
+type FoundRecord =
+  | { readonly state: "absent" | "unknown" }
+  | { readonly state: "present"; readonly disk: Disk };
+
+/** A record that cannot be read now is an error; one that makes no sense will make none the next time either. */
+async function readRecord(layout: Layout, sandboxId: string): Promise<FoundRecord> {
+  const dir = diskDir(layout, sandboxId);
+  const file = join(dir, RECORD);
+  try {
+    const { installationId, uid, createdAt } = JSON.parse(await readFile(file, "utf8"));
+    if (typeof installationId !== "string" || typeof uid !== "number") return { state: "unknown" };
+    // Written once: where it does not say when, its own date does.
+    const made = typeof createdAt === "number" ? createdAt : Math.floor((await stat(file)).mtimeMs);
+    return { state: "present", disk: { dir, ref: { installationId, sandboxId }, uid, createdAt: made } };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { state: "unknown" };
+    if (isCode(error, "ENOENT", "ENOTDIR")) return { state: (await exists(dir)) ? "unknown" : "absent" };
+    throw unreadable(dir, error);
+  }
+}
+
+function unreadable(dir: string, cause: unknown): HoldfastError {
+  return new HoldfastError("internal", `cannot read whose disk ${dir} is`, {
+    cause,
+    hint: `Look at ${RECORD} there; nothing was changed.`,
+  });
 }
 
 function ownDisk(disk: Disk, ref: SandboxRef): Disk {

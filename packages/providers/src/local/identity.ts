@@ -1,13 +1,13 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { InstanceRef } from "@holdfast/core";
 import { HoldfastError, LimitsReport } from "@holdfast/protocol";
 import { isCode, writeDurably } from "./atomic-file.ts";
 import type { Layout } from "./layout.ts";
+import { type Marker, parseFacts, parseRef } from "./marker.ts";
+import { type NamedBy, nameOf, parseName } from "./name.ts";
 
 /** Who lives in an instance's directory. Written before anything is started, so that nothing runs unnamed. */
-export interface Identity {
-  readonly ref: InstanceRef;
+export interface Identity extends Marker {
   /** The host's user that every process of the instance runs as. */
   readonly uid: number;
   readonly limits: LimitsReport;
@@ -15,65 +15,54 @@ export interface Identity {
   readonly bundle: string;
   /** Control groups made for it, to be removed with it. */
   readonly cgroups: readonly string[];
+  /** Of the machine when it was launched; `null` where an older release wrote this. */
+  readonly bootId: string | null;
 }
+
+export type Inhabitant =
+  /** There is no such directory, or nobody ever wrote in it who lives there: then it is none of ours. */
+  | { readonly kind: "nobody" }
+  | { readonly kind: "known"; readonly identity: Identity }
+  /** It is one of ours by its name and its place, and what is written in it makes no sense. */
+  | { readonly kind: "unknown" };
 
 const IDENTITY_FILE = "identity.json";
 
-/** Ids become file names and arguments: nothing that a path could mean something by gets in. */
-const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/;
-
-/** The instance's name: of its directory, its control groups, and in the arguments of each of our own processes. */
-export function nameOf(ref: Pick<InstanceRef, "sandboxId" | "generation">): string {
-  assertSafeId(ref.sandboxId);
-  return `hf-${ref.sandboxId}-g${ref.generation}`;
-}
-
-export function assertSafeId(sandboxId: string): void {
-  if (SAFE_ID.test(sandboxId)) return;
-  throw new HoldfastError("invalid_argument", `"${sandboxId}" cannot be the id of a sandbox`, {
-    hint: "Use 1 to 100 letters, digits, _ . -, beginning with a letter or a digit.",
-  });
-}
-
-export function instanceDir(layout: Layout, ref: Pick<InstanceRef, "sandboxId" | "generation">): string {
-  return join(layout.instances, nameOf(ref));
+export function instanceDir(layout: Layout, named: NamedBy): string {
+  return join(layout.instances, nameOf(named));
 }
 
 /** Where an instance's directory is made; it gets its name only when its identity is in it. */
-export function draftDir(layout: Layout, ref: Pick<InstanceRef, "sandboxId" | "generation">): string {
-  return join(layout.instances, `.new-${nameOf(ref)}`);
-}
-
-export function sameInstance(a: InstanceRef, b: InstanceRef): boolean {
-  return (
-    a.installationId === b.installationId &&
-    a.sandboxId === b.sandboxId &&
-    a.instanceId === b.instanceId &&
-    a.generation === b.generation
-  );
+export function draftDir(layout: Layout, named: NamedBy): string {
+  return join(layout.instances, `.new-${nameOf(named)}`);
 }
 
 export async function writeIdentity(dir: string, identity: Identity): Promise<void> {
   await writeDurably(join(dir, IDENTITY_FILE), JSON.stringify(identity));
 }
 
-/** `undefined` if there is no such directory; one that cannot be read is an error, because something may run in it. */
-export async function readIdentity(dir: string): Promise<Identity | undefined> {
+/** A file that cannot be read now is an error: something may run there, and the next look may tell who. */
+export async function readInhabitant(layout: Layout, named: NamedBy): Promise<Inhabitant> {
+  const file = join(instanceDir(layout, named), IDENTITY_FILE);
   try {
-    return JSON.parse(await readFile(join(dir, IDENTITY_FILE), "utf8"), checkIdentity) as Identity;
+    const identity = parseIdentity(await readFile(file, "utf8"));
+    if (identity === undefined || nameOf(identity.ref) !== nameOf(named)) return { kind: "unknown" };
+    // Written once: where the file does not say when, its own date does.
+    const createdAt = identity.createdAt ?? Math.floor((await stat(file)).mtimeMs);
+    return { kind: "known", identity: { ...identity, createdAt } };
   } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw new HoldfastError("internal", `cannot read who lives in ${dir}`, {
+    if (isCode(error, "ENOENT", "ENOTDIR")) return { kind: "nobody" };
+    throw new HoldfastError("internal", `cannot read who lives in ${instanceDir(layout, named)}`, {
       cause: error,
       hint: "Look at identity.json there; nothing was changed.",
     });
   }
 }
 
-/** The directories of all instances, finished or not being made any more. */
-export async function instanceDirs(layout: Layout): Promise<string[]> {
+/** What the directories of all instances are called, of those that are not just being made or removed. */
+export async function namesOnDisk(layout: Layout): Promise<NamedBy[]> {
   const names = await listOrNothing(layout.instances);
-  return names.filter((name) => name.startsWith("hf-")).map((name) => join(layout.instances, name));
+  return names.map(parseName).filter((named) => named !== undefined);
 }
 
 /** A folder that was never made is empty; any other failure to look is an error. */
@@ -86,23 +75,23 @@ export async function listOrNothing(dir: string): Promise<string[]> {
   }
 }
 
-function checkIdentity(key: string, value: unknown): unknown {
-  if (key === "limits") return LimitsReport.parse(value);
-  if (key === "ref") return parseRef(value);
-  if (key === "uid" && !Number.isInteger(value)) throw new TypeError("uid is not a number");
-  if (key === "cgroups" && !Array.isArray(value)) throw new TypeError("cgroups is not a list");
-  return value;
-}
-
-/** From a file or from the environment of a keeper; throws on anything else. */
-export function parseRef(value: unknown): InstanceRef {
-  const { installationId, sandboxId, instanceId, generation } = value as Record<keyof InstanceRef, unknown>;
-  const wellFormed =
-    typeof installationId === "string" &&
-    typeof sandboxId === "string" &&
-    SAFE_ID.test(sandboxId) &&
-    typeof instanceId === "string" &&
-    Number.isInteger(generation);
-  if (!wellFormed) throw new TypeError("not an instance's identity");
-  return { installationId, sandboxId, instanceId, generation: generation as number };
+function parseIdentity(text: string): Identity | undefined {
+  try {
+    const value = JSON.parse(text) as Record<keyof Identity, unknown>;
+    const { uid, bundle, cgroups, bootId } = value;
+    const wellFormed =
+      typeof uid === "number" &&
+      typeof bundle === "string" &&
+      Array.isArray(cgroups) &&
+      cgroups.every((group): group is string => typeof group === "string");
+    if (!wellFormed) return undefined;
+    return {
+      ref: parseRef(value.ref),
+      ...parseFacts(value),
+      ...{ uid, bundle, cgroups, limits: LimitsReport.parse(value.limits) },
+      bootId: typeof bootId === "string" ? bootId : null,
+    };
+  } catch {
+    return undefined; // its caller says what that means
+  }
 }

@@ -1,4 +1,4 @@
-import { lstat, rename } from "node:fs/promises";
+import { link, lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { isCode } from "./atomic-file.ts";
 
@@ -24,11 +24,13 @@ export async function secureSocket(instanceDir: string): Promise<boolean> {
   if (await isSocket(keeperSocket(instanceDir))) return true;
   if (!(await isSocket(bornSocket(instanceDir)))) return false;
   try {
-    await rename(bornSocket(instanceDir), keeperSocket(instanceDir));
+    // A link, because it fails where a name is taken: another server may have been faster, and something hostile run since.
+    await link(bornSocket(instanceDir), keeperSocket(instanceDir));
+    await unlink(bornSocket(instanceDir));
     return true;
   } catch (error) {
     // Moved by another call, or the directory is just being removed: the next look tells.
-    if (isCode(error, "ENOENT")) return false;
+    if (isCode(error, "ENOENT", "EEXIST")) return false;
     throw error;
   }
 }

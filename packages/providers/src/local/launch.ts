@@ -1,23 +1,30 @@
 import { basename, join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
-import { makeGroups, maxProcesses, planLimits } from "./cgroup.ts";
+import { withBundle } from "./bundle.ts";
+import { groupName, type LimitsPlan, makeGroups, maxProcesses, planLimits } from "./cgroup.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
-import { ensureDisk } from "./disk.ts";
-import { type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
+import { type Disk, ensureDisk } from "./disk.ts";
+import { findHere } from "./here.ts";
+import { type Holder, holderOf, mayBe } from "./holder.ts";
+import { instanceDir } from "./identity.ts";
 import { baseEnvironment, inside } from "./inside.ts";
 import { makeInstanceDir, writeInputs } from "./instance-dir.ts";
 import { CLAIM, startLauncher } from "./launcher.ts";
 import { type Layout, makeLayout } from "./layout.ts";
+import { type Marker, printMarker } from "./marker.ts";
+import { legacyIdOf, nameOf } from "./name.ts";
 import { assertFullNetwork } from "./network.ts";
-import { findByName } from "./processes.ts";
+import { placeOf, readBootId } from "./place.ts";
 import { exists } from "./remove-tree.ts";
 
 export interface LaunchContext {
   readonly layout: Layout;
-  /** Where the keeper's bundle is, put there if it was not. */
-  readonly installedBundle: () => Promise<string>;
+  /** Where the keeper's bundle comes from. */
+  readonly keeperBundle: string;
   readonly cgroups: CgroupHost;
+  readonly now: number;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -30,40 +37,81 @@ export async function beginLaunch(
   context: LaunchContext,
 ): Promise<Bun.Subprocess | undefined> {
   const { layout } = context;
-  const name = nameOf(ref);
   const network = plan.spec.network ?? "full";
   if (network === "full") assertFullNetwork();
   await makeLayout(layout);
-  const instance = instanceDir(layout, ref);
-  const identity = await readIdentity(instance);
-  assertOurs(identity, ref);
-  if (identity !== undefined && (await wasStarted(instance, name))) return undefined;
+  const holder = await holderOf(layout, ref);
+  await assertOurs(holder, ref, layout);
+  if (holder.kind === "known" && (await wasStarted(layout, ref))) return undefined;
 
-  const limits = planLimits(name, plan.spec.limits, context.cgroups);
-  const cgroups = limits.groups.map((group) => group.dir);
-  const bundle = await context.installedBundle();
-  const { uid, dir: disk } = await ensureDisk(layout, ref);
-  await makeInstanceDir(layout, { ref, uid, bundle: basename(bundle), limits: limits.report, cgroups });
+  const limits = planLimits(groupName(layout, ref), plan.spec.limits, context.cgroups);
+  const { lifetimeSeconds, fence, hostname } = plan;
+  const marker: Marker = { ref, createdAt: context.now, lifetimeSeconds, fence };
+  const { bundle, disk } = await makePlace(marker, limits, context);
   await makeGroups(limits.groups);
-  const { hostname } = plan;
+  const instance = instanceDir(layout, ref);
   const memoryCgroup = limits.memoryDir;
+  const { uid } = disk;
   await writeInputs(instance, { uid, network, hostname, boot: bootOf(ref, plan, memoryCgroup) });
 
-  const marker = JSON.stringify(ref);
-  const view = { name, hostname, marker, bundle, disk, instance, network, memoryCgroup };
+  const text = printMarker({ ...marker, place: placeOf(layout.dataDir) ?? null });
+  const view = {
+    name: nameOf(ref),
+    hostname,
+    marker: text,
+    bundle,
+    disk: disk.dir,
+    instance,
+    network,
+    memoryCgroup,
+  };
+  const cgroups = limits.groups.map((group) => group.dir);
   return startLauncher({ view, uid, cgroups, limitsPrefix: limits.prefix });
 }
 
-/** Or is being started right now, by the launcher of a server that has died: what it is about to read stays as it is. */
-async function wasStarted(instance: string, name: string): Promise<boolean> {
-  return (await exists(join(instance, CLAIM))) || (await findByName(name)).length > 0;
+/** The disk, and the instance's directory with its identity: from then on its bundle is in use. */
+function makePlace(
+  marker: Marker,
+  limits: LimitsPlan,
+  { layout, keeperBundle, signal, now }: LaunchContext,
+): Promise<{ bundle: string; disk: Disk }> {
+  return withBundle({ layout, bundle: keeperBundle, signal }, async (bundle) => {
+    const disk = await ensureDisk(layout, marker.ref, now);
+    await makeInstanceDir(layout, {
+      ...marker,
+      uid: disk.uid,
+      limits: limits.report,
+      bundle: basename(bundle),
+      cgroups: limits.groups.map((group) => group.dir),
+      bootId: readBootId(),
+    });
+    return { bundle, disk };
+  });
 }
 
-function assertOurs(identity: Identity | undefined, ref: InstanceRef): void {
-  if (identity === undefined || sameInstance(identity.ref, ref)) return;
-  throw new HoldfastError("already_exists", `${nameOf(ref)} is already the name of another instance`, {
-    hint: "Launch the next generation; the other instance was left alone.",
-    details: { holder: identity.ref },
+/** Or is being started right now, by the launcher of a server that has died: what it is about to read stays as it is. */
+async function wasStarted(layout: Layout, ref: InstanceRef): Promise<boolean> {
+  const isClaimed = await exists(join(instanceDir(layout, ref), CLAIM));
+  return isClaimed || (await findHere(layout, ref)).length > 0;
+}
+
+/** The name is free, or it is that very instance's from an earlier call. */
+async function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): Promise<void> {
+  if (ref.instanceId === legacyIdOf(nameOf(ref))) {
+    throw new HoldfastError(
+      "invalid_argument",
+      "an instance of which only the name is known cannot be launched",
+      {
+        hint: "Stop it, and launch the next generation.",
+        started: "no",
+      },
+    );
+  }
+  const isFree = holder.kind === "nobody" && !(await exists(instanceDir(layout, ref)));
+  if (isFree || (holder.kind === "known" && mayBe(holder, ref))) return;
+  throw new HoldfastError("already_exists", `${nameOf(ref)} is already the name of something else`, {
+    hint: "Launch the next generation; what is there was left alone.",
+    details: { ...(holder.kind === "known" && { holder: holder.marker.ref }) },
     started: "no",
   });
 }

@@ -11,6 +11,7 @@ import { makeDir } from "./owned-files.ts";
  *     uids/<uid>                a claim on a host user id; its content is the sandbox that holds it
  *     sandboxes/<sandbox>/      the disk: disk.json, workspace/, home/, state/
  *     instances/<name>/         one instance: identity.json, keeper.pid, socket/, run/, tmp/, etc/, launch.log
+ *     locks                     one file; places in it are locked by whoever works on a sandbox
  */
 export interface Layout {
   readonly dataDir: string;
@@ -18,6 +19,7 @@ export interface Layout {
   readonly uids: string;
   readonly sandboxes: string;
   readonly instances: string;
+  readonly locks: string;
 }
 
 export function layoutOf(dataDir: string): Layout {
@@ -27,12 +29,14 @@ export function layoutOf(dataDir: string): Layout {
     uids: join(dataDir, "uids"),
     sandboxes: join(dataDir, "sandboxes"),
     instances: join(dataDir, "instances"),
+    locks: join(dataDir, "locks"),
   };
 }
 
 /** May be called twice. Root's sandboxes run under other users: they may pass through, but not look around. */
 export async function makeLayout(layout: Layout): Promise<void> {
   const mode = isRoot() ? 0o711 : 0o700;
-  await mkdir(layout.dataDir, { recursive: true });
-  for (const dir of Object.values(layout)) await makeDir(dir, { mode });
+  const { dataDir, keepers, uids, sandboxes, instances } = layout;
+  await mkdir(dataDir, { recursive: true });
+  for (const dir of [dataDir, keepers, uids, sandboxes, instances]) await makeDir(dir, { mode });
 }

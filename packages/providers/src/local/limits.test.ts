@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { Machine } from "../../fixtures/machine.ts";
 import { planLimits } from "./cgroup.ts";
 import { findCgroupHost } from "./cgroup-host.ts";
-import { readIdentity } from "./identity.ts";
+import { readInhabitant } from "./identity.ts";
+import { layoutOf } from "./layout.ts";
 
 const none = { kind: "unavailable", detail: "no way" } as const;
 const v2 = { kind: "v2", detail: "cgroup v2", parent: "/cg/holdfast" } as const;
@@ -86,12 +87,14 @@ describe.if(host.kind === "v1" || host.kind === "v2")(`limits enforced by ${host
 
   test("every process of the instance is inside, also without any wish of the user", async () => {
     const ref = await machine.launch({ network: "none" });
-    const identity = await readIdentity(join(machine.dataDir, "instances", `hf-${ref.sandboxId}-g1`));
+    const inhabitant = await readInhabitant(layoutOf(machine.dataDir), ref);
+    if (inhabitant.kind !== "known") throw new Error(`the instance is ${inhabitant.kind}`);
+    const { identity } = inhabitant;
     const pid = await machine.keeperPid(ref);
-    for (const group of identity?.cgroups ?? []) {
+    for (const group of identity.cgroups) {
       expect(readFileSync(join(group, "cgroup.procs"), "utf8").split("\n")).toContain(String(pid));
     }
-    expect(identity?.limits).toEqual({ state: "enforced", detail: `pids 4096 (default), by ${host.detail}` });
+    expect(identity.limits).toEqual({ state: "enforced", detail: `pids 4096 (default), by ${host.detail}` });
     await machine.clear();
   });
 });

@@ -70,7 +70,7 @@ test("a bundle that is not there fails the check, and the launch with how to bui
     AbortSignal.timeout(5_000),
   );
   await expect(launch).rejects.toMatchObject({
-    code: "provider_unavailable",
+    code: "launch_failed",
     hint: expect.stringContaining("npm run"),
   });
 });

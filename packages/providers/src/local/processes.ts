@@ -1,6 +1,7 @@
 import { closeSync, openSync, readdirSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
 import { isOurUser } from "./host-user.ts";
 import { inside } from "./inside.ts";
@@ -90,9 +91,7 @@ async function scan(
   accepted: (found: HostProcess) => boolean,
 ): Promise<HostProcess[]> {
   const found: HostProcess[] = [];
-  let pids = readdirSync("/proc")
-    .filter((entry) => /^\d+$/.test(entry))
-    .map(Number);
+  let pids = listPids();
   for (let look = 0; look < EXEC_LOOKS && pids.length > 0; look++) {
     if (look > 0) await sleep(1);
     const inExec: number[] = [];
@@ -107,6 +106,20 @@ async function scan(
     pids = inExec;
   }
   return found;
+}
+
+/** Without this nothing can be said of any instance. */
+function listPids(): number[] {
+  try {
+    return readdirSync("/proc")
+      .filter((entry) => /^\d+$/.test(entry))
+      .map(Number);
+  } catch (cause) {
+    throw new HoldfastError("provider_unavailable", "cannot list the processes of this machine", {
+      hint: "Look whether /proc is mounted and whether the server has file descriptors left.",
+      cause,
+    });
+  }
 }
 
 /** `undefined` if it is gone, a zombie, or one of the kernel's own threads; empty in the middle of an `exec`. */

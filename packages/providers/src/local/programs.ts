@@ -27,9 +27,8 @@ export function findProgram(name: Program): string | undefined {
 export function programPath(name: Program): string {
   const path = findProgram(name);
   if (path !== undefined) return path;
-  throw new HoldfastError("provider_unavailable", `the program "${name}" is not installed on this machine`, {
+  throw new HoldfastError("unsupported", `the program "${name}" is not installed on this machine`, {
     hint: `${installHint(name)}, then try again; "holdfast doctor" checks everything that is needed.`,
-    retryable: false,
   });
 }
 

@@ -1,18 +1,19 @@
 import type { Capabilities, Check, InstanceRef, Provider, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
-import { installBundle } from "./bundle.ts";
+import { measureCapacity } from "./capacity.ts";
 import { type CgroupHost, findCgroupHost } from "./cgroup-host.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
-import { nameOf } from "./identity.ts";
-import { KeyedLock } from "./keyed-lock.ts";
 import { beginLaunch } from "./launch.ts";
 import { type Layout, layoutOf } from "./layout.ts";
+import { nameOf } from "./name.ts";
 import { fullNetworkProblem } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { probeHost } from "./probe.ts";
 import { untilReady } from "./ready.ts";
+import { SandboxLocks } from "./sandbox-locks.ts";
 import { stopInstance } from "./stop.ts";
+import { namingStorage } from "./storage.ts";
 
 export interface LocalProviderOptions {
   /** As root it must be reachable for other users: not below root's home. */
@@ -21,14 +22,16 @@ export interface LocalProviderOptions {
   readonly keeperBundle: string;
 }
 
-/** Instances in namespaces of this machine's kernel, made by bubblewrap. */
+/** Instances in namespaces of this machine's kernel, made by bubblewrap. Several servers may share a data dir. */
 export function createLocalProvider(options: LocalProviderOptions): Provider {
-  const layout = layoutOf(options.dataDir);
-  const locks = new KeyedLock();
+  const { dataDir, keeperBundle } = options;
+  const layout = layoutOf(dataDir);
+  const locks = new SandboxLocks(layout);
   const cgroups = once(findCgroupHost);
-  const bundleLock = new KeyedLock();
-  const installedBundle = () => bundleLock.run("bundle", () => installBundle(layout, options.keeperBundle));
   let capabilities: Capabilities | undefined;
+  // One lock for the sandbox: its disk is made under it, and removed under the same one.
+  const alone = <T>(ref: SandboxRef, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
+    namingStorage(dataDir, () => locks.run(ref.sandboxId, signal, work));
   return {
     kind: "local",
     get capabilities() {
@@ -37,29 +40,30 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     async probe(): Promise<readonly Check[]> {
       const host = await cgroups();
       capabilities = capabilitiesOf(host);
-      return probeHost({ layout, keeperBundle: options.keeperBundle, cgroups: host });
+      return probeHost({ layout, keeperBundle, cgroups: host });
     },
     async launch(ref, plan, signal) {
-      signal.throwIfAborted();
-      const context = { layout, installedBundle, cgroups: await cgroups() };
-      // One lock for the sandbox: its disk is made here, and removed under the same one.
-      const launcher = await locks.run(ref.sandboxId, () => beginLaunch(ref, plan, context));
+      const context = { layout, keeperBundle, signal, cgroups: await cgroups(), now: Date.now() };
+      const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
       await untilReady(ref, { layout, launcher: launcher?.exited, signal });
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),
     async stop(ref, mode, signal) {
       const options = { mode, layout, signal, cgroups: await cgroups() };
-      return locks.run(ref.sandboxId, () => stopInstance(ref, options));
+      return alone(ref, signal, () => stopInstance(ref, options));
     },
     removeDisk: (ref, signal) =>
-      locks.run(ref.sandboxId, async () => {
-        signal.throwIfAborted();
+      alone(ref, signal, async () => {
         await assertNoInstance(ref, layout);
         return deleteDisk(layout, ref);
       }),
-    async discover(installationId, signal) {
+    async discover(signal) {
       signal.throwIfAborted();
-      return discoverAll(installationId, layout);
+      return discoverAll(layout);
+    },
+    async capacity(signal) {
+      signal.throwIfAborted();
+      return measureCapacity(dataDir, await cgroups());
     },
   };
 }

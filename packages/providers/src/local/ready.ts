@@ -6,12 +6,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
-import { instanceDir, nameOf } from "./identity.ts";
+import { findHere } from "./here.ts";
+import { instanceDir } from "./identity.ts";
 import { removeBootFile } from "./instance-dir.ts";
 import { bornSocket, keeperSocket, secureSocket } from "./keeper-socket.ts";
 import { LOG } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
-import { findByName } from "./processes.ts";
 
 /** A keeper answers some 50 ms after its start; a machine that swaps may need a hundred times that, and not more. */
 const READY_TIMEOUT_MS = 30_000;
@@ -31,7 +31,7 @@ export async function untilReady(
   while (!(await accepts(dir))) {
     options.signal.throwIfAborted();
     // Once more after the look: the keeper may have come up in between.
-    if (news.mayHaveEnded && (await findByName(nameOf(ref))).length === 0 && !(await accepts(dir))) {
+    if (news.mayHaveEnded && (await findHere(options.layout, ref)).length === 0 && !(await accepts(dir))) {
       throw await launchFailed(dir, "it ended before its keeper answered");
     }
     if (performance.now() > deadline) throw await launchFailed(dir, "its keeper did not answer in time");

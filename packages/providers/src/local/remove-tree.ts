@@ -19,7 +19,18 @@ export async function removeTree(path: string): Promise<void> {
   throw new HoldfastError("internal", `cannot remove ${path}: ${stderr.trim().slice(-400)}`, {
     hint: "Remove it by hand, as the user who owns it or as root, and try again.",
     retryable: true,
+    details: { errno: errnoIn(stderr) },
   });
+}
+
+/** In its last words; what comes before is a name that the work inside has chosen, in quotes. */
+function errnoIn(stderr: string): string | undefined {
+  const said = /': ([^']+)$/.exec(stderr.trim())?.[1] ?? "";
+  return {
+    "No space left on device": "ENOSPC",
+    "Read-only file system": "EROFS",
+    "Input/output error": "EIO",
+  }[said];
 }
 
 async function run(argv: string[]): Promise<{ stderr: string }> {

@@ -14,7 +14,11 @@ test("a keeper that misses the first signal is asked again", async () => {
   const ref = await machine.launch({ network: "none", env: { DEAF_TO: "2" } });
   const start = performance.now();
   const seen = await machine.provider.stop(ref, "graceful", soon());
-  expect(seen).toEqual({ state: "absent", detail: expect.stringMatching(/^keeper pid \d+ .* is gone/) });
+  expect(seen).toEqual({
+    state: "absent",
+    proof: "exited",
+    detail: expect.stringMatching(/^keeper pid \d+ .* is gone/),
+  });
   expect(performance.now() - start).toBeLessThan(4_000);
   await machine.clear();
 });

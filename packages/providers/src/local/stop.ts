@@ -1,13 +1,16 @@
 import { rename } from "node:fs/promises";
 import type { InstanceRef, Observation } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
-import { groupDirs, removeGroups } from "./cgroup.ts";
+import { groupsOf, removeGroups } from "./cgroup.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
-import { draftDir, type Identity, instanceDir, nameOf, readIdentity, sameInstance } from "./identity.ts";
+import { findHere } from "./here.ts";
+import { type Holder, holderOf, mayBe } from "./holder.ts";
+import { draftDir, instanceDir, readInhabitant } from "./identity.ts";
 import type { Layout } from "./layout.ts";
-import { findKeeper } from "./observe.ts";
-import { findByName, type HostProcess } from "./processes.ts";
-import { exists, removeTree } from "./remove-tree.ts";
+import { nameOf } from "./name.ts";
+import { absent, findKeeper, identityOf } from "./observe.ts";
+import type { HostProcess } from "./processes.ts";
+import { removeTree } from "./remove-tree.ts";
 import { signalProcess, waitUntilGone } from "./signal-process.ts";
 
 /** What the keeper has for ending its work and writing its records, which takes it 5 s at worst; then it is killed. */
@@ -22,21 +25,16 @@ export async function stopInstance(
   options: { mode: "graceful" | "force"; layout: Layout; cgroups: CgroupHost; signal: AbortSignal },
 ): Promise<Observation> {
   const { layout, signal } = options;
-  const dir = instanceDir(layout, ref);
-  const identity = await readIdentity(dir);
-  if (identity !== undefined && !sameInstance(identity.ref, ref)) {
-    return {
-      state: "absent",
-      detail: `${nameOf(ref)} is the name of another instance, which was left alone`,
-    };
-  }
-  const keeper = await findKeeper(dir, nameOf(ref), identity);
+  const holder = await holderOf(layout, ref);
+  if (!mayBe(holder, ref))
+    return absent(holder, `${nameOf(ref)} is the name of another instance, which was left alone`);
+  const keeper = await findKeeper(layout, ref, identityOf(holder));
   if (keeper !== undefined && options.mode === "graceful") await askToEnd(keeper, signal);
-  await killAll(nameOf(ref), keeper, signal);
-  const groups = identity?.cgroups ?? groupDirs(nameOf(ref), options.cgroups);
+  await killAll(layout, ref, keeper, signal);
+  const groups = groupsOf(holder, { layout, named: ref, host: options.cgroups });
   await removeGroups(groups, AbortSignal.any([signal, AbortSignal.timeout(KILL_TIMEOUT_MS)]));
   await removeInstanceDir(layout, ref);
-  return { state: "absent", detail: evidence(nameOf(ref), keeper, identity) };
+  return absent(holder, evidence(nameOf(ref), keeper, holder));
 }
 
 /**
@@ -54,7 +52,9 @@ async function askToEnd(keeper: HostProcess, signal: AbortSignal): Promise<void>
 async function removeInstanceDir(layout: Layout, ref: InstanceRef): Promise<void> {
   const draft = draftDir(layout, ref);
   await removeTree(draft);
-  if (await exists(instanceDir(layout, ref))) await rename(instanceDir(layout, ref), draft);
+  // A directory in which nobody ever wrote who lives there was not made by us.
+  if ((await readInhabitant(layout, ref)).kind === "nobody") return;
+  await rename(instanceDir(layout, ref), draft);
   await removeTree(draft);
 }
 
@@ -62,11 +62,16 @@ async function removeInstanceDir(layout: Layout, ref: InstanceRef): Promise<void
  * The keeper is the first process of its pid namespace: the kernel ends all others there before it is gone itself.
  * Outside are pasta and bubblewrap, which end by themselves when it does, or a launcher on its way.
  */
-async function killAll(name: string, keeper: HostProcess | undefined, signal: AbortSignal): Promise<void> {
+async function killAll(
+  layout: Layout,
+  ref: InstanceRef,
+  keeper: HostProcess | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   if (keeper !== undefined) await kill([keeper], signal);
   // Twice nothing: a process that was just being forked by one seen in the first look shows up in the second.
   for (let clean = 0; clean < 2; ) {
-    const left = await findByName(name);
+    const left = (await findHere(layout, ref)).map(({ process }) => process);
     clean = left.length === 0 ? clean + 1 : 0;
     await kill(left, signal);
   }
@@ -86,10 +91,10 @@ async function kill(targets: readonly HostProcess[], signal: AbortSignal): Promi
   );
 }
 
-function evidence(name: string, keeper: HostProcess | undefined, identity: Identity | undefined): string {
+function evidence(name: string, keeper: HostProcess | undefined, holder: Holder): string {
   if (keeper !== undefined) {
     return `keeper pid ${keeper.pid} (started ${keeper.startTime} ticks after boot) is gone, and so is every process named ${name}`;
   }
-  const before = identity === undefined ? "it was not there" : "its keeper had already ended";
+  const before = holder.kind === "nobody" ? "it was not there" : "its keeper had already ended";
   return `no process on this host is named ${name}; ${before}`;
 }

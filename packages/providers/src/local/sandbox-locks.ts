@@ -1,0 +1,31 @@
+import { existsSync } from "node:fs";
+import { withFileLock } from "./file-lock.ts";
+import { type Layout, makeLayout } from "./layout.ts";
+
+/** Lets one at a time work on a sandbox: in this process in the order of asking, and of all processes one. */
+export class SandboxLocks {
+  readonly #layout: Layout;
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  constructor(layout: Layout) {
+    this.#layout = layout;
+  }
+
+  async run<T>(sandboxId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const before = this.#last.get(sandboxId) ?? Promise.resolve();
+    const locked = () => this.#locked(sandboxId, signal, work);
+    const mine = before.then(locked, locked);
+    this.#last.set(sandboxId, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.#last.get(sandboxId) === mine) this.#last.delete(sandboxId);
+    }
+  }
+
+  async #locked<T>(sandboxId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted();
+    if (!existsSync(this.#layout.locks)) await makeLayout(this.#layout);
+    return withFileLock({ file: this.#layout.locks, key: sandboxId, mode: "alone", signal }, work);
+  }
+}
