@@ -14,6 +14,9 @@ interface GlobalOptions {
   output?: "table" | "json";
 }
 
+/** What `holdfast turn` and `holdfast claim` print: whoever exports it makes all its commands a part of it. */
+const held = { turn: process.env.HOLDFAST_TURN || undefined, claim: process.env.HOLDFAST_CLAIM || undefined };
+
 /** Which server. The token comes from a file or the environment: a command line is for everybody to see. */
 export function addConnectionOptions(command: Command): Command {
   return command
@@ -37,7 +40,8 @@ export function addGlobalOptions(command: Command): Command {
 export async function contextOf(command: Command): Promise<Context> {
   const { url, tokenFile, output = "table" } = globalOptionsOf(command);
   const token = tokenFile === undefined ? undefined : await tokenIn(tokenFile);
-  return { client: await Client.connect({ url, token }), output };
+  const client = await Client.connect({ url, token });
+  return { client: client.carrying(() => held), output };
 }
 
 // Not `optsWithGlobals`, in which what stands before the command's name would win over what stands after it.

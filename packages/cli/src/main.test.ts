@@ -1,59 +1,9 @@
-import { afterAll, afterEach, beforeEach, expect, test } from "bun:test";
-import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { expect, test } from "bun:test";
+import { closeSync, mkdirSync, openSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { FakeServer } from "holdfast/testing";
+import { launcher, setUpCli, text } from "./test-cli.ts";
 
-const launcher = join(import.meta.dir, "../bin/holdfast");
-const home = mkdtempSync(join(tmpdir(), "holdfast-cli-"));
-afterAll(() => rmSync(home, { recursive: true }));
-
-let fake: FakeServer;
-let server: Bun.Server<undefined>;
-
-beforeEach(() => {
-  fake = new FakeServer();
-  server = Bun.serve({
-    port: 0,
-    idleTimeout: 0,
-    development: false,
-    fetch: (request) => fake.answer(request),
-  });
-});
-
-afterEach(async () => {
-  await server.stop(true);
-  await fake.close();
-});
-
-function environment(): Record<string, string> {
-  const PATH = process.env.PATH ?? "";
-  return { PATH, HOME: home, HOLDFAST_URL: server.url.href, HOLDFAST_TOKEN: fake.token };
-}
-
-function start(args: string[], env: Record<string, string> = {}) {
-  const options = {
-    cwd: home,
-    env: { ...environment(), ...env },
-    stdin: "ignore",
-    stdout: "pipe",
-    stderr: "pipe",
-  } as const;
-  return Bun.spawn([launcher, ...args], options);
-}
-
-function startWithPipe(args: string[]) {
-  const options = { cwd: home, env: environment(), stdin: "pipe", stdout: "pipe" } as const;
-  return Bun.spawn([launcher, ...args], options);
-}
-
-const text = (stream: ReadableStream): Promise<string> => new Response(stream).text();
-
-async function holdfast(args: string[], env: Record<string, string> = {}) {
-  const child = start(args, env);
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), child.exited]);
-  return { stdout, stderr, code };
-}
+const { home, environment, start, startWithPipe, holdfast, fake } = setUpCli();
 
 test("create prints the id, ls a table, inspect the facts", async () => {
   const made = await holdfast([
@@ -68,11 +18,14 @@ test("create prints the id, ls a table, inspect the facts", async () => {
     "team=web",
   ]);
   expect(made).toEqual({ stdout: "sbx_01bcdefgh\n", stderr: "", code: 0 });
-  expect(fake.sandboxes.get("sbx_01bcdefgh")?.spec).toEqual({ env: { A: "1" }, limits: { memoryMiB: 1024 } });
+  expect(fake().sandboxes.get("sbx_01bcdefgh")?.spec).toEqual({
+    env: { A: "1" },
+    limits: { memoryMiB: 1024 },
+  });
   expect((await holdfast(["ls"])).stdout).toBe(
     [
-      "NAME      ID             STATE    GEN  PROVIDER  AGE  NOTE",
-      "issue-42  sbx_01bcdefgh  running  1    fake      0s   team=web",
+      "NAME      ID             STATE    GEN  PROVIDER  AGE  REAPED  NOTE",
+      "issue-42  sbx_01bcdefgh  running  1    fake      0s   in 29m  team=web",
       "",
     ].join("\n"),
   );
@@ -150,12 +103,12 @@ test("Ctrl-C cancels the command and leaves with 130", async () => {
   await child.stdout.getReader().read();
   child.kill("SIGINT");
   expect(await child.exited).toBe(130);
-  expect([...fake.runs.values()].map((run) => run.ending?.cancelled)).toEqual([true]);
+  expect([...fake().runs.values()].map((run) => run.ending?.cancelled)).toEqual([true]);
 });
 
 test("a second Ctrl-C leaves at once, though the first one's cancel is not through", async () => {
   await holdfast(["create", "--name", "a"]);
-  fake.faults.deafTo = "/cancel";
+  fake().faults.deafTo = "/cancel";
   const child = start(["exec", "a", "echo up; exec sleep 1000"]);
   await child.stdout.getReader().read();
   child.kill("SIGINT");
@@ -167,8 +120,8 @@ test("a second Ctrl-C leaves at once, though the first one's cancel is not throu
 test("output that the log dropped is no success", async () => {
   await holdfast(["create", "--name", "a"]);
   const child = start(["exec", "a", "sleep 0.1; printf rest"]);
-  while (fake.runs.size === 0) await Bun.sleep(1);
-  const [run] = fake.runs.values();
+  while (fake().runs.size === 0) await Bun.sleep(1);
+  const [run] = fake().runs.values();
   run?.events.push({ type: "truncated", from: 0, to: 7 });
   if (run !== undefined) run.nextOffset = 7;
   expect(await text(child.stdout)).toBe("rest");
@@ -187,7 +140,7 @@ test("a reader that went away ends the command quietly", async () => {
   });
   expect(await text(child.stdout)).toBe("y\ny\n");
   expect(await text(child.stderr)).toBe("");
-  expect([...fake.runs.values()].map((run) => run.cancelled)).toEqual([true]);
+  expect([...fake().runs.values()].map((run) => run.cancelled)).toEqual([true]);
 });
 
 test("run makes a sandbox, passes the exit code and deletes it", async () => {
@@ -196,10 +149,10 @@ test("run makes a sandbox, passes the exit code and deletes it", async () => {
     stderr: "",
     code: 3,
   });
-  expect(fake.sandboxes.size).toBe(0);
+  expect(fake().sandboxes.size).toBe(0);
   const kept = await holdfast(["run", "--keep", "--name", "k", "true"]);
   expect(kept).toMatchObject({ code: 0, stderr: "holdfast: the sandbox is kept: k (sbx_01bcdefgh)\n" });
-  expect(fake.sandboxes.size).toBe(1);
+  expect(fake().sandboxes.size).toBe(1);
 });
 
 test("run deletes its sandbox after Ctrl-C as well", async () => {
@@ -207,7 +160,7 @@ test("run deletes its sandbox after Ctrl-C as well", async () => {
   await child.stdout.getReader().read();
   child.kill("SIGINT");
   expect(await child.exited).toBe(130);
-  expect(fake.sandboxes.size).toBe(0);
+  expect(fake().sandboxes.size).toBe(0);
 });
 
 test("a detached process: id, ps, logs, kill", async () => {
@@ -231,7 +184,7 @@ test("stop, start, events and rm; one failure does not keep the others", async (
   const removed = await holdfast(["rm", "a", "nope", "b"]);
   expect(removed).toMatchObject({ stdout: "a\nb\n", code: 1 });
   expect(removed.stderr).toContain('error: there is no sandbox "nope"\n');
-  expect(fake.sandboxes.size).toBe(0);
+  expect(fake().sandboxes.size).toBe(0);
   expect((await holdfast(["events", "a"])).stdout).toContain("created  -      by=test\n");
   expect((await holdfast(["inspect", "a"])).stderr).toContain("error: sandbox a was deleted\n");
 });

@@ -32,6 +32,24 @@ const commands: Record<string, Entry> = {
   stop: { summary: "stop sandboxes and keep their disks", load: () => import("./commands/stop.ts") },
   rm: { summary: "delete sandboxes with their disks", load: () => import("./commands/rm.ts") },
   events: { summary: "show what happened to a sandbox, and why", load: () => import("./commands/events.ts") },
+  why: { summary: "say why a sandbox lives, and when it will end", load: () => import("./commands/why.ts") },
+  update: {
+    summary: "change how long sandboxes live, and what ends them",
+    load: () => import("./commands/update.ts"),
+  },
+  touch: { summary: "use sandboxes, so that they stay", load: () => import("./commands/touch.ts") },
+  turn: { summary: "begin or end a turn, which holds a sandbox", load: () => import("./commands/turn.ts") },
+  claim: { summary: "have a sandbox for oneself alone", load: () => import("./commands/claim.ts") },
+  providers: { summary: "show the backends and their room", load: () => import("./commands/providers.ts") },
+  leases: {
+    summary: "list every instance that exists or may exist",
+    load: () => import("./commands/leases.ts"),
+  },
+  sweep: { summary: "look for what nobody wants, and end it", load: () => import("./commands/sweep.ts") },
+  abandon: {
+    summary: "forget an instance that cannot be proved gone",
+    load: () => import("./commands/abandon.ts"),
+  },
   doctor: { summary: "check what this machine needs to hold sandboxes" },
 };
 
@@ -66,6 +84,7 @@ Examples:
   holdfast create --name issue-42            a sandbox to come back to
   holdfast exec issue-42 -- "cd app && make" run something in it
   holdfast ls                                which sandboxes there are
+  holdfast why issue-42                      what holds it, and when it ends
 
 The server is found through HOLDFAST_URL and HOLDFAST_TOKEN, else on this machine.`;
 

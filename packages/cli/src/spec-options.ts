@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CreateSandbox } from "holdfast";
+import { addPolicyOptions, type PolicyOptions, policyOf } from "./policy-options.ts";
 import { parseCount, parseMebibytes, parseNumber } from "./units.ts";
 
-export interface SpecOptions {
+export interface SpecOptions extends PolicyOptions {
   name?: string;
   provider?: string;
   network?: "none" | "full";
@@ -16,7 +17,7 @@ export interface SpecOptions {
 
 /** What a new sandbox can be asked to be; the same for `create` and `run`. */
 export function addSpecOptions(command: Command): Command {
-  return command
+  return addPolicyOptions(command)
     .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
     .option("--provider <provider>", "the backend that holds it")
     .addOption(
@@ -45,7 +46,7 @@ export function specOf(options: SpecOptions): CreateSandbox {
   const { name, provider, network, env, label, cpus, memory, pids, requireLimits } = options;
   const limits = { cpus, memoryMiB: memory, pids, required: requireLimits };
   const limited = Object.values(limits).some((limit) => limit !== undefined);
-  return { name, provider, network, env, labels: label, ...(limited && { limits }) };
+  return { name, provider, network, env, labels: label, ...policyOf(options), ...(limited && { limits }) };
 }
 
 /** Collects `NAME=VALUE`; what `NAME` alone means is the caller's to say. */

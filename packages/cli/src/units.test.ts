@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { age, parseDurationMs, parseMebibytes } from "./units.ts";
+import { age, ahead, amount, parseDurationMs, parseMebibytes, parseSeconds } from "./units.ts";
 
 test.each([
   ["500ms", 500],
@@ -37,3 +37,20 @@ test.each([
   ["2026-10-15T12:00:00Z", "31d"],
   [undefined, "-"],
 ])("%p is %p ago", (at, expected) => expect(age(at, now)).toBe(expected));
+
+test.each([
+  ["2026-11-15T11:59:00Z", "0s"],
+  ["2026-11-15T12:12:30Z", "12m"],
+])("%p is %p ahead", (at, expected) => expect(ahead(at, now)).toBe(expected));
+
+test("what the server counts in seconds must be whole seconds", () => {
+  expect(["90s", "1.5m", "3d", "45"].map(parseSeconds)).toEqual([90, 90, 259_200, 45]);
+  expect(() => parseSeconds("1.5s")).toThrow("whole seconds");
+});
+
+test.each([
+  [0, "0M"],
+  [512 * 1024 ** 2, "512M"],
+  [3.5 * 1024 ** 3, "3.5G"],
+  [100.4 * 1024 ** 3, "100G"],
+])("%p bytes are %p", (bytes, expected) => expect(amount(bytes)).toBe(expected));

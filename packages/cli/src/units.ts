@@ -12,6 +12,13 @@ export function parseDurationMs(text: string): number {
   return ms;
 }
 
+/** The same in whole seconds, for what the server counts in seconds. */
+export function parseSeconds(text: string): number {
+  const ms = parseDurationMs(text);
+  if (ms % 1000 !== 0) throw new InvalidArgumentError("Give whole seconds, such as 30s, 15m, 2h or 3d.");
+  return ms / 1000;
+}
+
 /** `512m`, `2g`, `1.5GiB`; a bare number is MiB. */
 export function parseMebibytes(text: string): number {
   const [, amount, unit = "m"] = /^(\d+(?:\.\d+)?)([mg])?(?:i?b)?$/i.exec(text) ?? [];
@@ -44,8 +51,24 @@ const steps = [
 /** How long ago, in the largest unit that fits: `3d`, `4h`, `5m`, `6s`. */
 export function age(at: string | undefined, now: number = Date.now()): string {
   const ms = now - Date.parse(at ?? "");
-  if (Number.isNaN(ms)) return "-";
+  return Number.isNaN(ms) ? "-" : span(ms);
+}
+
+/** How far ahead, in the same units; `0s` for what is due. */
+export function ahead(at: string, now: number = Date.now()): string {
+  return span(Date.parse(at) - now);
+}
+
+/** A duration in the largest unit that fits. */
+export function span(ms: number): string {
   // A clock that is a little ahead of the server's is no reason for a negative age.
   const step = steps.find((candidate) => ms >= candidate.ms);
   return step === undefined ? "0s" : `${Math.floor(ms / step.ms)}${step.unit}`;
+}
+
+/** Bytes in the largest unit that fits: `512M`, `3.5G`. */
+export function amount(bytes: number): string {
+  const gibibytes = bytes / 1024 ** 3;
+  if (gibibytes < 1) return `${Math.round(bytes / 1024 ** 2)}M`;
+  return `${gibibytes < 10 ? gibibytes.toFixed(1) : Math.round(gibibytes)}G`;
 }

@@ -68,10 +68,14 @@ export class Client {
     return new Client(await discover(options), options);
   }
 
-  /** The same server; every request says what its sender holds at that moment. */
+  /** The same server; every request says what its sender holds at that moment, on top of what it said before. */
   carrying(held: () => Carries): Client {
     const { url, patienceMs } = this;
-    const carrying = new Client({ url, token: this.#token }, { fetch: this.#fetch, patienceMs }, held);
+    const both = (): Carries => {
+      const [before, { turn = before.turn, claim = before.claim }] = [this.#carried(), held()];
+      return { turn, claim };
+    };
+    const carrying = new Client({ url, token: this.#token }, { fetch: this.#fetch, patienceMs }, both);
     carrying.#answered = this.#answered;
     return carrying;
   }

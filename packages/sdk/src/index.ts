@@ -17,6 +17,7 @@ export type {
   SweepReport,
   Terminal as TerminalInfo,
   TerminalExit,
+  Turn as TurnInfo,
   UpdateSandbox,
   Why,
 } from "@holdfast/protocol";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { Operator, Sandbox, type SandboxEvent } from "./index.ts";
+import { Client, Operator, Sandbox, type SandboxEvent } from "./index.ts";
 import type { FakeLifecycle } from "./testing/fake-lifecycle.ts";
 import { FakeServer } from "./testing/fake-server.ts";
 
@@ -46,6 +46,16 @@ test("calls are a part of the turn that was begun last, while it is open", async
   await sbx.exec("true");
   expect(behind.workTurns).toEqual([null, "inner", outer.turnId, null]);
   expect(sbx.info.openTurns).toBe(0);
+});
+
+test("a turn that one process began can be ended by another, and its calls can be a part of it", async () => {
+  const { sbx, behind } = await made();
+  const { turnId } = await sbx.beginTurn();
+  const client = (await Client.connect(connection())).carrying(() => ({ turn: turnId }));
+  const elsewhere = await Sandbox.get("one", { client });
+  await elsewhere.exec("true");
+  expect(await elsewhere.endTurn(turnId)).toMatchObject({ turnId, endedAt: expect.any(String) });
+  expect(behind.workTurns).toEqual([turnId]);
 });
 
 test("a turn whose answers were lost is one turn, and ends once", async () => {

@@ -8,6 +8,7 @@ import type {
   SandboxState,
   Session as SessionInfo,
   Terminal as TerminalInfo,
+  Turn as TurnInfo,
   UpdateSandbox,
   Why,
 } from "@holdfast/protocol";
@@ -51,7 +52,7 @@ import {
   type TerminalOptions,
 } from "./terminals.ts";
 import { type EventOptions, events, followEvents } from "./timeline.ts";
-import { type BeginTurnOptions, beginTurn, Turn } from "./turns.ts";
+import { type BeginTurnOptions, beginTurn, endTurn, Turn } from "./turns.ts";
 
 /**
  * A sandbox, held. The handle is a view: it can be dropped at any time, and another one had by name or id.
@@ -285,6 +286,11 @@ export class Sandbox implements AsyncDisposable {
     const turn = new Turn({ scope: this.#scope, info, onEnd });
     this.#turns = [...this.#turns, turn];
     return turn;
+  }
+
+  /** Ends a turn that was begun elsewhere. Ending it again gives the same answer. */
+  endTurn(turnId: string, options: { signal?: AbortSignal } = {}): Promise<TurnInfo> {
+    return endTurn(this.#scope, turnId, options.signal);
   }
 
   /**

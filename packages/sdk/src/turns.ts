@@ -35,9 +35,8 @@ export class Turn implements AsyncDisposable {
 
   /** Ends it. A turn that has ended stays ended: ending it again changes nothing. */
   async end(options: { signal?: AbortSignal } = {}): Promise<void> {
-    const path = `${this.#scope.path}/turns/${encodeURIComponent(this.turnId)}/end`;
     try {
-      await this.#scope.client.json({ method: "POST", path, again: "safe", signal: options.signal });
+      await endTurn(this.#scope, this.turnId, options.signal);
     } catch (error) {
       // With its sandbox, it is over, too.
       if (!meansEnded(error)) throw error;
@@ -56,4 +55,9 @@ export async function beginTurn(scope: Scope, options: BeginTurnOptions): Promis
   const path = `${scope.path}/turns`;
   const call = { method: "POST", path, json: { turnId }, again: "safe", signal } as const;
   return (await scope.client.json<TurnInfo>(call)).body;
+}
+
+export async function endTurn(scope: Scope, turnId: string, signal?: AbortSignal): Promise<TurnInfo> {
+  const path = `${scope.path}/turns/${encodeURIComponent(turnId)}/end`;
+  return (await scope.client.json<TurnInfo>({ method: "POST", path, again: "safe", signal })).body;
 }

@@ -2,16 +2,17 @@ import type { Command } from "commander";
 import { type Client, HoldfastError, Sandbox } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
+import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 import { print, printJson } from "../print.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
 
-interface CreateOptions extends SpecOptions {
+interface CreateOptions extends SpecOptions, QueueFlag {
   reuse?: true;
   wait: boolean;
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(addSpecOptions(command))
+  addGlobalOptions(addQueueOption(addSpecOptions(command)))
     .option("--reuse", "take the sandbox of this --name if there is one")
     .option("--no-wait", "do not wait until it runs")
     .addHelpText("after", EXAMPLES)
@@ -26,11 +27,12 @@ async function create(options: CreateOptions, command: Command): Promise<void> {
 
 function make(options: CreateOptions, client: Client): Promise<Sandbox> {
   const spec = specOf(options);
-  if (!options.reuse) return Sandbox.create(spec, { client, wait: options.wait }).catch(suggestReuse);
+  const { queue: queueSeconds, wait } = options;
+  if (!options.reuse) return Sandbox.create(spec, { client, wait, queueSeconds }).catch(suggestReuse);
   const { name } = spec;
   if (name === undefined) throw new UsageError("--reuse needs a --name: it says which sandbox to take");
-  if (!options.wait) throw new UsageError("--reuse waits until the sandbox runs: leave out --no-wait");
-  return Sandbox.getOrCreate({ ...spec, name }, { client });
+  if (!wait) throw new UsageError("--reuse waits until the sandbox runs: leave out --no-wait");
+  return Sandbox.getOrCreate({ ...spec, name }, { client, queueSeconds });
 }
 
 // The server's own hint speaks of routes.
@@ -44,4 +46,9 @@ const EXAMPLES = `
 Examples:
   holdfast create                                    prints its id
   holdfast create --name issue-42 --reuse            the same one tomorrow
-  holdfast create --network none --memory 1g --cpus 2 --label team=web`;
+  holdfast create --network none --memory 1g --cpus 2 --label team=web
+  holdfast create --lifetime 2h --on-idle remove     gone after two idle hours
+  holdfast create --no-persistent                    gone when its last turn ends
+  holdfast create --queue 5m                         wait for room
+
+Idle is: no command, no attached terminal, no open turn, no touch, and nothing inside that burns CPU or writes output.`;

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import type { SandboxInfo } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
+import { type Fact, future, past, renderFacts } from "../facts.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { print, printJson } from "../print.ts";
-import { oneLine, paint } from "../style.ts";
-import { age } from "../units.ts";
+import { policyText, reaping } from "../reaping.ts";
 
 export function define(command: Command): void {
   addGlobalOptions(command)
@@ -20,35 +20,32 @@ async function inspect(meant: string, _options: object, command: Command): Promi
 }
 
 function render(info: SandboxInfo): string {
-  const facts: [string, string | undefined][] = [
+  const { limits, lastDeath, claim } = info;
+  const facts: Fact[] = [
     ["name", info.name],
     ["id", info.id],
     ["state", info.state],
     ["generation", `${info.generation} (${info.continuity})`],
     ["provider", info.provider],
-    [
-      "limits",
-      info.limits.detail === undefined ? info.limits.state : `${info.limits.state}: ${info.limits.detail}`,
-    ],
-    ["created", when(info.createdAt)],
-    ["started", when(info.startedAt)],
-    [
-      "last death",
-      info.lastDeath && `${info.lastDeath.cause}, ${when(info.lastDeath.at)}: ${info.lastDeath.detail}`,
-    ],
+    ["limits", limits.detail === undefined ? limits.state : `${limits.state}: ${limits.detail}`],
+    ["created", past(info.createdAt)],
+    ["started", past(info.startedAt)],
+    ["last used", past(info.lastUsedAt)],
+    ["lives", policyText(info)],
+    ["reaped", info.state === "running" ? (future(info.reapsAt) ?? reaping(info)) : undefined],
+    ["held by", info.heldAwakeBy.join("; ")],
+    ["claim", claim && `${claim.holder}, until ${future(claim.expiresAt)}`],
+    ["last death", lastDeath && `${lastDeath.cause}, ${past(lastDeath.at)}: ${lastDeath.detail}`],
     ["failure", info.failure],
     ["labels", Object.keys(info.labels).length === 0 ? undefined : JSON.stringify(info.labels)],
     ["spec", JSON.stringify(info.spec)],
   ];
-  const shown = facts.filter((fact): fact is [string, string] => fact[1] !== undefined);
-  return shown.map(([name, value]) => `${paint("grey", `${name}:`.padEnd(12))} ${oneLine(value)}\n`).join("");
-}
-
-function when(at: string | undefined): string | undefined {
-  return at === undefined ? undefined : `${at} (${age(at)} ago)`;
+  return renderFacts(facts);
 }
 
 const EXAMPLES = `
 Examples:
   holdfast inspect issue-42
-  holdfast inspect issue-42 -o json`;
+  holdfast inspect issue-42 -o json
+
+\`holdfast why\` asks what runs inside, too, and says what will happen next.`;

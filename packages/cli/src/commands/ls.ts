@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { Sandbox, type SandboxState } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
 import { print, printJson } from "../print.ts";
+import { reaping } from "../reaping.ts";
 import type { Colour } from "../style.ts";
 import { type Cell, renderTable } from "../table.ts";
 import { age, parseCount } from "../units.ts";
@@ -41,7 +42,7 @@ async function ls(options: LsOptions, command: Command): Promise<void> {
   if (options.quiet) return print(sandboxes.map((sandbox) => `${sandbox.id}\n`).join(""));
   await print(
     renderTable({
-      head: ["NAME", "ID", "STATE", "GEN", "PROVIDER", "AGE", "NOTE"],
+      head: ["NAME", "ID", "STATE", "GEN", "PROVIDER", "AGE", "REAPED", "NOTE"],
       rows: sandboxes.map(row),
     }),
   );
@@ -56,6 +57,7 @@ function row({ info }: Sandbox): (string | Cell)[] {
     String(info.generation),
     info.provider,
     age(info.createdAt),
+    reaping(info),
     noteOf(info),
   ];
 }
@@ -74,4 +76,6 @@ const EXAMPLES = `
 Examples:
   holdfast ls
   holdfast ls --state running --label team=web
-  holdfast rm $(holdfast ls -q --state stopped)`;
+  holdfast rm $(holdfast ls -q --state stopped)
+
+REAPED says when it will be ended if nobody uses it until then; \`holdfast why NAME\` says the rest.`;

@@ -5,11 +5,12 @@ import { addGlobalOptions, type Context, contextOf } from "../context.ts";
 import { FAILED_TO_RUN, printFailure } from "../failure.ts";
 import { type Interruption, listenForSignals } from "../interruption.ts";
 import { note } from "../live.ts";
+import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 import { runCommand } from "../run-command.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
 import { parseDurationMs } from "../units.ts";
 
-interface RunOptions extends SpecOptions {
+interface RunOptions extends SpecOptions, QueueFlag {
   keep?: true;
   timeout?: number;
   workdir?: string;
@@ -17,7 +18,7 @@ interface RunOptions extends SpecOptions {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(addSpecOptions(command))
+  addGlobalOptions(addQueueOption(addSpecOptions(command)))
     .argument("<command...>", COMMAND_HELP)
     .option("--keep", "keep the sandbox afterwards")
     .option("--timeout <time>", "end the command after this time, such as 30s or 5m", parseDurationMs)
@@ -33,7 +34,7 @@ async function run(words: string[], options: RunOptions, command: Command): Prom
   const context = await contextOf(command);
   // Before there is a sandbox: a Ctrl-C while it is made must not leave it behind.
   const interruption = listenForSignals();
-  const sandbox = await Sandbox.create(specOf(options), { client: context.client });
+  const sandbox = await make(options, context);
   if (options.keep) await note(`the sandbox is kept: ${sandbox.name} (${sandbox.id})`);
   try {
     process.exitCode =
@@ -41,6 +42,13 @@ async function run(words: string[], options: RunOptions, command: Command): Prom
   } finally {
     if (!options.keep) await remove(sandbox);
   }
+}
+
+/** Without --keep it is not persistent: if we are killed before we can delete it, the server does. */
+function make(options: RunOptions, { client }: Context): Promise<Sandbox> {
+  const { keep, queue: queueSeconds } = options;
+  const spec = specOf(keep ? options : { ...options, persistent: false });
+  return Sandbox.create(spec, { client, queueSeconds });
 }
 
 interface InSandbox {

@@ -1,16 +1,18 @@
 import type { Command } from "commander";
 import { addGlobalOptions } from "../context.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
+import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addGlobalOptions(addQueueOption(command))
     .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
     .addHelpText("after", EXAMPLES)
     .action(start);
 }
 
-async function start(meant: string[], _options: object, command: Command): Promise<void> {
-  await forEachSandbox(command, meant, async (sandbox) => (await sandbox.start()).info);
+async function start(meant: string[], options: QueueFlag, command: Command): Promise<void> {
+  const { queue: queueSeconds } = options;
+  await forEachSandbox(command, meant, async (sandbox) => (await sandbox.start({ queueSeconds })).info);
 }
 
 const EXAMPLES = `

@@ -1,4 +1,4 @@
-import type { Claim, Sandbox, SandboxEvent, SweepReport, Turn, Why } from "@holdfast/protocol";
+import type { Claim, Sandbox, SandboxEvent, Turn, Why } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { streamOf } from "./fake-answers.ts";
 
@@ -62,6 +62,7 @@ export class FakeLifecycle {
     const turn = this.turns.get(turnId) ?? { turnId, startedAt: new Date().toISOString() };
     this.turns.set(turnId, turn);
     this.sandbox.openTurns = this.turns.size;
+    delete this.sandbox.reapsAt;
     return Response.json(turn, { status: 201 });
   }
 
@@ -132,16 +133,3 @@ function whyOf({ id, name, state, generation, onIdle, lastDeath }: Sandbox): Why
     next: "it is stopped once it was idle for 1800 s",
   };
 }
-
-export const fakeSweep: SweepReport = {
-  dryRun: true,
-  providers: [
-    {
-      provider: "fake",
-      found: { instances: 2, disks: 1 },
-      adopted: 1,
-      foreign: 0,
-      actions: [{ do: "stop", sandboxId: "sbx9", instance: "ins9", because: "orphan of 2.1 lifetimes" }],
-    },
-  ],
-};

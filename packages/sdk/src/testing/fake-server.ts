@@ -2,7 +2,8 @@ import type { Policy, Sandbox } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { encodeFrame } from "@holdfast/protocol/log-frames";
 import { asResponse, commandState, processOf, streamOf } from "./fake-answers.ts";
-import { FakeLifecycle, fakeSweep } from "./fake-lifecycle.ts";
+import { FakeLifecycle } from "./fake-lifecycle.ts";
+import { fakeProvider, fakeSweep, leaseOf } from "./fake-operations.ts";
 import { FakeRun } from "./fake-run.ts";
 
 /**
@@ -206,6 +207,9 @@ export class FakeServer {
       this.#lifecycleOf(abandoned).record("abandoned", { reason });
       return Response.json(abandoned);
     }
+    if (url.pathname === "/v1/providers") return Response.json({ providers: [fakeProvider] });
+    if (url.pathname === "/v1/leases")
+      return Response.json({ leases: [...this.sandboxes.values()].map(leaseOf) });
     throw new HoldfastError("not_found", `no route ${url.pathname}`);
   }
 
@@ -253,6 +257,7 @@ export class FakeServer {
       createdAt: new Date().toISOString(),
       startedAt: new Date().toISOString(),
       lastUsedAt: new Date().toISOString(),
+      reapsAt: new Date(Date.now() + policy.lifetimeSeconds * 1000).toISOString(),
       heldAwakeBy: [],
       openTurns: 0,
     };

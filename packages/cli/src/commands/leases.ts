@@ -1,0 +1,42 @@
+import type { Command } from "commander";
+import { type LeaseInfo, Operator } from "holdfast";
+import { addGlobalOptions, contextOf } from "../context.ts";
+import { print, printJson } from "../print.ts";
+import { renderTable } from "../table.ts";
+import { age } from "../units.ts";
+
+export function define(command: Command): void {
+  addGlobalOptions(command)
+    .option("-a, --all", "also those that are proved gone")
+    .addHelpText("after", EXAMPLES)
+    .action(leases);
+}
+
+async function leases(options: { all?: true }, command: Command): Promise<void> {
+  const { client, output } = await contextOf(command);
+  const operator = await Operator.connect({ client });
+  const shown: LeaseInfo[] = [];
+  for await (const lease of operator.leases()) {
+    if (options.all || lease.phase !== "gone") shown.push(lease);
+  }
+  if (output === "json") return printJson({ leases: shown });
+  const head = ["INSTANCE", "SANDBOX", "GEN", "PHASE", "PROVIDER", "AGE", "STOPS", "NOTE"];
+  await print(renderTable({ head, rows: shown.map(row) }));
+}
+
+function row(lease: LeaseInfo): string[] {
+  const { instanceId, sandboxId, generation, phase, provider, createdAt, attempts } = lease;
+  const counts = [age(createdAt), String(attempts)];
+  return [instanceId, sandboxId, String(generation), phase, provider, ...counts, noteOf(lease)];
+}
+
+function noteOf({ evidence, lastError, stopReason, origin }: LeaseInfo): string {
+  if (evidence !== undefined) return `${evidence.kind}: ${evidence.detail}`;
+  return lastError ?? stopReason ?? (origin === "orphan" ? "found without a record" : "");
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast leases           every instance that exists or may exist
+  holdfast leases --all     with the evidence of those that are gone
+  holdfast leases -o json`;

@@ -1,0 +1,47 @@
+import type { Command } from "commander";
+import { Operator, type ProviderInfo } from "holdfast";
+import { addGlobalOptions, contextOf } from "../context.ts";
+import { print, printJson } from "../print.ts";
+import type { Colour } from "../style.ts";
+import { type Cell, renderTable } from "../table.ts";
+import { amount } from "../units.ts";
+
+const stateColours: Record<ProviderInfo["state"], Colour> = {
+  ok: "green",
+  unreachable: "red",
+  closed: "yellow",
+};
+
+export function define(command: Command): void {
+  addGlobalOptions(command).addHelpText("after", EXAMPLES).action(providers);
+}
+
+async function providers(_options: object, command: Command): Promise<void> {
+  const { client, output } = await contextOf(command);
+  const all = await (await Operator.connect({ client })).providers();
+  if (output === "json") return printJson({ providers: all });
+  const head = ["PROVIDER", "STATE", "SLOTS", "MEMORY", "DISK", "NETWORKS", "NOTE"];
+  await print(renderTable({ head, rows: all.map(row) }));
+}
+
+function row({ provider, state, capacity, capabilities, reason }: ProviderInfo): (string | Cell)[] {
+  return [
+    provider,
+    { text: state, colour: stateColours[state] },
+    amountText(capacity.slots, String),
+    amountText(capacity.memory, amount),
+    amountText(capacity.disk, amount),
+    capabilities.networks.join(" "),
+    reason ?? capabilities.limits.detail,
+  ];
+}
+
+function amountText(of: ProviderInfo["capacity"]["slots"], text: (number: number) => string): string {
+  if ("unknown" in of) return `unknown: ${of.unknown}`;
+  return of.total === null ? text(of.used) : `${text(of.used)} of ${text(of.total)}`;
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast providers           which backends there are, and what room they have
+  holdfast providers -o json`;

@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import { addGlobalOptions } from "../context.ts";
+import { UsageError } from "../failure.ts";
+import { forEachSandbox } from "../for-each-sandbox.ts";
+import { addEndOptions, type EndOptions, endOf } from "../policy-options.ts";
+import { addPair } from "../spec-options.ts";
+
+interface UpdateOptions extends EndOptions {
+  label?: Record<string, string>;
+}
+
+export function define(command: Command): void {
+  addGlobalOptions(addEndOptions(command))
+    .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
+    .option(
+      "-l, --label <NAME=VALUE>",
+      "a label, in place of those it has (again for more)",
+      addPair(() => ""),
+    )
+    .addHelpText("after", EXAMPLES)
+    .action(update);
+}
+
+async function update(meant: string[], options: UpdateOptions, command: Command): Promise<void> {
+  const { label: labels } = options;
+  const change = { ...endOf(options), ...(labels !== undefined && { labels }) };
+  if (Object.keys(change).length === 0) throw new UsageError("nothing to change: name at least one option");
+  await forEachSandbox(command, meant, async (sandbox) => (await sandbox.update(change)).info);
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast update issue-42 --lifetime 2h
+  holdfast update issue-42 --on-idle keep
+  holdfast update issue-42 --label team=web --label stage=review`;

@@ -1,0 +1,167 @@
+import { expect, test } from "bun:test";
+import { setUpCli, text } from "./test-cli.ts";
+
+const { holdfast, start, fake } = setUpCli();
+
+const create = (name: string, ...flags: string[]) => holdfast(["create", "--name", name, ...flags]);
+const lifecycleOf = (name: string) =>
+  [...fake().lifecycles.values()].find((one) => one.sandbox.name === name);
+const infoOf = (name: string) => [...fake().sandboxes.values()].find((one) => one.name === name);
+
+test("create takes the policy as flags, update changes it, ls and inspect show it", async () => {
+  await create(
+    "a",
+    "--lifetime",
+    "2h",
+    "--on-idle",
+    "remove",
+    "--max-lifetime",
+    "3d",
+    "--turn-timeout",
+    "90s",
+  );
+  const asked = {
+    lifetimeSeconds: 7200,
+    maxLifetimeSeconds: 259_200,
+    turnTimeoutSeconds: 90,
+    onIdle: "remove",
+  };
+  expect(infoOf("a")).toMatchObject(asked);
+  expect((await holdfast(["ls"])).stdout).toContain("in 1h: removed\n");
+  expect((await holdfast(["update", "a", "--lifetime", "30m", "--on-idle", "keep"])).stdout).toBe("a\n");
+  expect(infoOf("a")).toMatchObject({ lifetimeSeconds: 1800, onIdle: "keep", turnTimeoutSeconds: 90 });
+  const { stdout } = await holdfast(["inspect", "a"]);
+  expect(stdout).toContain(
+    "lives:       persistent, persistent files, kept however long it is idle, at most 3d\n",
+  );
+});
+
+test("what run makes is not persistent, so that nothing of a killed run stays; with --keep it is", async () => {
+  const persistent: boolean[] = [];
+  for (const flags of [
+    ["--keep", "--name", "kept"],
+    ["--name", "passing"],
+  ]) {
+    await holdfast(["run", ...flags, "true"]);
+    persistent.push(...[...fake().lifecycles.values()].map(({ sandbox }) => sandbox.persistent).slice(-1));
+  }
+  expect(persistent).toEqual([true, false]);
+});
+
+test("why says what happens next, what holds it and what hunts it", async () => {
+  await create("a");
+  const { stdout, code } = await holdfast(["why", "a"]);
+  expect(code).toBe(0);
+  expect(stdout.split("\n")).toEqual([
+    "sandbox:     a (sbx_01bcdefgh): running, generation 1",
+    "next:        it is stopped once it was idle for 1800 s",
+    "alive:       somebody used it 5 s ago",
+    "held awake:  command c1 is running",
+    "",
+  ]);
+  expect(JSON.parse((await holdfast(["why", "a", "-o", "json"])).stdout)).toMatchObject({ onIdle: "stop" });
+});
+
+test("a turn is begun, carried by what follows, and ended; ls shows that it holds", async () => {
+  await create("a");
+  const HOLDFAST_TURN = (await holdfast(["turn", "begin", "a"])).stdout.trim();
+  expect((await holdfast(["ls"])).stdout).toContain("held: turn");
+  await holdfast(["exec", "a", "true"], { HOLDFAST_TURN });
+  expect(lifecycleOf("a")?.workTurns).toEqual([HOLDFAST_TURN]);
+  expect((await holdfast(["turn", "end", "a"], { HOLDFAST_TURN })).stdout).toBe(`${HOLDFAST_TURN}\n`);
+  expect(infoOf("a")?.openTurns).toBe(0);
+  expect(await holdfast(["turn", "end", "a"])).toMatchObject({
+    code: 2,
+    stderr: "error: which turn? name the id that `holdfast turn begin` printed\n",
+  });
+});
+
+test("a claim is held until Ctrl-C; its token lets its owner work, and others are refused", async () => {
+  await create("a");
+  const holding = start(["claim", "a", "--holder", "me"]);
+  const { value } = await holding.stdout.getReader().read();
+  const HOLDFAST_CLAIM = Buffer.from(value ?? [])
+    .toString()
+    .trim();
+  expect((await holdfast(["exec", "a", "true"], { HOLDFAST_CLAIM })).code).toBe(0);
+  const refused = await holdfast(["exec", "a", "true"]);
+  expect(refused).toMatchObject({ code: 125, stderr: expect.stringContaining("me holds this sandbox") });
+  holding.kill("SIGINT");
+  expect(await holding.exited).toBe(0);
+  expect(lifecycleOf("a")?.claim).toBeUndefined();
+  const left = await holdfast(["claim", "-d", "a"]);
+  expect(lifecycleOf("a")?.claim?.token).toBe(left.stdout.trim());
+});
+
+test("a claim that somebody takes over is told", async () => {
+  await create("a");
+  const holding = start(["claim", "a", "--ttl", "1s"]);
+  await holding.stdout.getReader().read();
+  await holdfast(["claim", "-d", "--takeover", "a"]);
+  expect(await holding.exited).toBe(1);
+  expect(await text(holding.stderr)).toStartWith("error: this claim is over\n");
+});
+
+test("the timeline is followed until the sandbox is deleted", async () => {
+  await create("a");
+  const following = start(["events", "-f", "a"]);
+  const reader = following.stdout.getReader();
+  const first = Buffer.from((await reader.read()).value ?? []).toString();
+  expect(first).toMatch(/^\S+Z {5}1 {2}created {7}- {15}by=test\n$/);
+  await holdfast(["rm", "a"]);
+  expect(Buffer.from((await reader.read()).value ?? []).toString()).toContain("deleted");
+  expect(await following.exited).toBe(0);
+});
+
+test("touch, leases, providers and sweep", async () => {
+  for (const name of ["a", "b"]) await create(name);
+  expect((await holdfast(["touch", "a", "b"])).stdout).toBe("a\nb\n");
+  expect((await holdfast(["leases"])).stdout).toBe(
+    [
+      "INSTANCE  SANDBOX        GEN  PHASE  PROVIDER  AGE  STOPS  NOTE",
+      "ins1      sbx_01bcdefgh  1    live   fake      0s   0",
+      "",
+    ].join("\n"),
+  );
+  expect((await holdfast(["leases", "-a"])).stdout).toContain("exited: pid 7 is gone");
+  expect((await holdfast(["providers"])).stdout).toBe(
+    [
+      "PROVIDER  STATE   SLOTS    MEMORY  DISK                    NETWORKS   NOTE",
+      "fake      closed  3 of 10  512M    unknown: statfs failed  none full  the file system is read-only",
+      "",
+    ].join("\n"),
+  );
+  expect(await holdfast(["sweep", "--dry-run"])).toEqual({
+    stdout: [
+      "fake: 2 instances, 1 disks, 1 as they should be",
+      "WOULD  SANDBOX  INSTANCE  NOT BEFORE  BECAUSE",
+      "stop   sbx9     ins9      -           orphan of 2.1 lifetimes",
+      "",
+    ].join("\n"),
+    stderr: "",
+    code: 0,
+  });
+});
+
+test("abandon asks, and where nobody can be asked it needs --yes", async () => {
+  await create("a");
+  expect(await holdfast(["abandon", "a", "--reason", "x"])).toMatchObject({ code: 2, stdout: "" });
+  expect(lifecycleOf("a")?.events.map(({ type }) => type)).not.toContain("abandoned");
+  expect((await holdfast(["abandon", "a", "--yes", "--reason", "x"])).stdout).toBe("a\n");
+  expect(lifecycleOf("a")?.events.at(-1)).toMatchObject({ type: "abandoned", detail: { reason: "x" } });
+});
+
+test.each([
+  [["update", "a"], "error: nothing to change: name at least one option\n"],
+  [
+    ["create", "--lifetime", "1.5s"],
+    "error: option '--lifetime <time>' argument '1.5s' is invalid. Give whole",
+  ],
+  [["create", "--on-idle", "die"], "error: option '--on-idle <what>' argument 'die' is invalid. Allowed"],
+  [["turn", "start", "a"], "error: command-argument value 'start' is invalid for argument 'action'. Allowed"],
+  [["abandon", "a"], "error: required option '--reason <text>' not specified\n"],
+])("%j is refused", async (args, stderr) => {
+  const refused = await holdfast(args);
+  expect(refused).toMatchObject({ code: 2, stdout: "" });
+  expect(refused.stderr).toStartWith(stderr);
+});

@@ -1,0 +1,68 @@
+import { type Command, Option } from "commander";
+import type { CreateSandbox, Policy, UpdateSandbox } from "holdfast";
+import { parseSeconds } from "./units.ts";
+
+export interface PolicyOptions extends EndOptions {
+  persistent: boolean;
+  filesystem?: Policy["filesystem"];
+}
+
+export interface EndOptions {
+  lifetime?: number;
+  onIdle?: Policy["onIdle"];
+  maxLifetime?: number;
+  turnTimeout?: number;
+}
+
+/** How a new sandbox lives and ends. */
+export function addPolicyOptions(command: Command): Command {
+  return addEndOptions(command)
+    .option("--no-persistent", "remove it when its last turn ends")
+    .addOption(
+      new Option("--filesystem <kind>", "whether its files outlive a stop (default: persistent)").choices([
+        "persistent",
+        "ephemeral",
+      ]),
+    );
+}
+
+/** The part of it that can be changed later. */
+export function addEndOptions(command: Command): Command {
+  return command
+    .option("--lifetime <time>", "how long it may be idle, such as 30m or 2h (default: 30m)", parseSeconds)
+    .addOption(
+      new Option("--on-idle <what>", "then stop it (files stay), remove it, or keep it").choices([
+        "stop",
+        "remove",
+        "keep",
+      ]),
+    )
+    .option("--max-lifetime <time>", "a hard end after this time, whatever it does then", parseSeconds)
+    .option("--turn-timeout <time>", "a turn without a call for so long is over (default: 1h)", parseSeconds);
+}
+
+export function policyOf(options: PolicyOptions): Pick<CreateSandbox, keyof Policy> {
+  const { filesystem } = options;
+  return {
+    ...(options.persistent === false && { persistent: false }),
+    ...(filesystem !== undefined && { filesystem }),
+    ...endOf(options),
+  };
+}
+
+export function endOf({ lifetime, onIdle, maxLifetime, turnTimeout }: EndOptions): UpdateSandbox {
+  return {
+    ...(lifetime !== undefined && { lifetimeSeconds: lifetime }),
+    ...(onIdle !== undefined && { onIdle }),
+    ...(maxLifetime !== undefined && { maxLifetimeSeconds: maxLifetime }),
+    ...(turnTimeout !== undefined && { turnTimeoutSeconds: turnTimeout }),
+  };
+}
+
+export interface QueueFlag {
+  queue?: number;
+}
+
+export function addQueueOption(command: Command): Command {
+  return command.option("--queue <time>", "wait so long for room if there is none now", parseSeconds);
+}
