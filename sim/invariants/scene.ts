@@ -1,0 +1,67 @@
+import type { InstanceRef, Lease, Ledger } from "@holdfast/core";
+import type { Book } from "../book.ts";
+import type { Coverage } from "../coverage.ts";
+import type { Judge } from "../judge.ts";
+import type { Actor, Scheduler } from "../scheduler.ts";
+import type { Backend, SimInstance } from "../world/backend.ts";
+
+/** What happened before, as far as the invariants ask for it. Restoring a backup does not change it: the world remembers. */
+export class History {
+  /** The highest ever handed out, by sandbox id. */
+  readonly generations = new Map<string, { generation: number; fence: number }>();
+  /** The same by name, which a successor goes on from; forgotten with a restored backup. */
+  readonly names = new Map<string, number>();
+  /** Launches that may still arrive within what the backend promises, by instance id. */
+  readonly underWay = new Map<string, number>();
+  readonly launchSent = new Set<string>();
+  /** What a server saw absent, by server and instance. */
+  readonly absences = new Map<string, number>();
+  /** What a server found in a list, by server. */
+  readonly listed = new Map<string, Set<string>>();
+  /** When the last attempt to stop was over, by instance. */
+  readonly attemptEnds = new Map<string, number>();
+  /** Attempts that are counted while none is under way, by instance. */
+  readonly attempts = new Map<string, number>();
+  /** Given up by an operator's word. */
+  readonly abandoned = new Set<string>();
+  /** Outputs that a client was told are safe, by sandbox. */
+  readonly acked = new Map<string, string[]>();
+  /** What a server last read of a sandbox, by server and sandbox. */
+  readonly reads = new Map<string, { step: number; ledger: Ledger | undefined }>();
+  /** When a keeper last told a server who it is, by server and instance. */
+  readonly greetings = new Map<string, number>();
+  /** Sandboxes that a restored backup has forgotten, or knows only as they were. */
+  readonly forgotten = new Set<string>();
+}
+
+/** Everything that a check may look at. */
+export interface Scene {
+  readonly scheduler: Scheduler;
+  readonly book: Book;
+  readonly judge: Judge;
+  readonly coverage: Coverage;
+  readonly history: History;
+  readonly backends: ReadonlyMap<string, Backend>;
+  /** The store's own time. */
+  readonly storeNow: () => number;
+  readonly installationId: () => string;
+  /** The name under which a server holds its tickets. */
+  readonly ownerOf: (actor: Actor) => string;
+}
+
+export function instanceOf(scene: Scene, ref: Pick<InstanceRef, "instanceId">): SimInstance | undefined {
+  for (const backend of scene.backends.values()) {
+    for (const instance of backend.instances.values()) {
+      if (instance.ref.instanceId === ref.instanceId) return instance;
+    }
+  }
+  return undefined;
+}
+
+export function say({ instanceId, sandboxId, generation, phase }: Lease): string {
+  return `${instanceId} (${sandboxId} g${generation}, ${phase})`;
+}
+
+export function by(actor: Actor, id: string): string {
+  return `${actor.name}#${actor.epoch} ${id}`;
+}

@@ -1,0 +1,142 @@
+import type { Found, InstanceRef, Ledger, Observation, SandboxRef, Store } from "@holdfast/core";
+import type { AdmitRequest } from "@holdfast/protocol";
+import type { Actor } from "../scheduler.ts";
+import type { BackendEvents, SimDisk, SimInstance } from "../world/backend.ts";
+import type { KeeperWitness } from "../world/door.ts";
+import type { SimKeeper } from "../world/keeper.ts";
+import type { ProviderWitness } from "../world/provider-port.ts";
+import type { StoreWitness } from "../world/store-port.ts";
+import { capacityHolds } from "./capacity-check.ts";
+import { commitChecks } from "./commit-checks.ts";
+import { Rates } from "./rates.ts";
+import { by, type Scene } from "./scene.ts";
+import * as check from "./world-checks.ts";
+
+/** Sees every call and every effect as it happens, remembers what later checks need, and has them made. */
+export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, BackendEvents {
+  readonly #scene: Scene;
+  readonly rates: Rates;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+    this.rates = new Rates(scene);
+  }
+
+  phaseOf(instanceId: string): string | undefined {
+    return this.#scene.book.phaseOf(instanceId);
+  }
+
+  asks(): void {}
+
+  applied(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): void {
+    const { book, history, scheduler, coverage } = this.#scene;
+    if (op === "ledger" || op === "holding") {
+      history.reads.set(by(actor, String(args[0])), {
+        step: scheduler.steps,
+        ledger: answer as Ledger | undefined,
+      });
+    }
+    const commit = book.enter(actor, op, args, answer);
+    if (commit === undefined) return;
+    for (const { before, after } of commit.leases) {
+      const from = before?.phase ?? "none";
+      if (from !== after.phase) coverage.sometimes(`transition ${from} -> ${after.phase}`);
+    }
+    this.rates.committed(commit);
+    for (const holds of commitChecks) holds(commit, this.#scene);
+    capacityHolds(commit, args, this.#scene);
+  }
+
+  refused(_: Actor, op: keyof Store, error: unknown): void {
+    const code = (error as { code?: string }).code ?? "defect";
+    this.#scene.coverage.sometimes(`store refuses ${op}: ${code}`);
+    const isDefect = code === "internal" || code === "defect";
+    this.#scene.judge.demand(!isDefect, "store", () => `${op} failed: ${String(error)}`);
+  }
+
+  sends({ actor, op, ref }: Parameters<ProviderWitness["sends"]>[0]): void {
+    const { history } = this.#scene;
+    check.onlyOurs(op, ref, this.#scene);
+    if ("instanceId" in ref) this.rates.asked(ref.instanceId, op);
+    if (op === "observe") return;
+    check.underATicket(actor, op, ref.sandboxId, this.#scene);
+    if (op === "launch" && "instanceId" in ref) {
+      check.launchedFromARow(ref, this.#scene);
+      history.launchSent.add(ref.instanceId);
+    }
+    if (op === "stop" && "instanceId" in ref) check.orphanAfterItsGrace(ref.instanceId, this.#scene);
+  }
+
+  launchUnderWay({ instanceId }: InstanceRef, until: number): void {
+    const { underWay } = this.#scene.history;
+    underWay.set(instanceId, Math.max(underWay.get(instanceId) ?? 0, until));
+  }
+
+  saw(actor: Actor, { instanceId }: InstanceRef, seen: Observation): void {
+    const { history, scheduler } = this.#scene;
+    if (seen.state === "absent") history.absences.set(by(actor, instanceId), scheduler.now);
+  }
+
+  stopEnded({ instanceId }: InstanceRef): void {
+    this.#scene.history.attemptEnds.set(instanceId, this.#scene.storeNow());
+  }
+
+  listed(actor: Actor, _: string, found: readonly Found[]): void {
+    const ids = found.flatMap((one) => (one.kind === "instance" ? [one.ref.instanceId] : []));
+    const { listed } = this.#scene.history;
+    const all = listed.get(by(actor, "")) ?? new Set();
+    for (const id of ids) all.add(id);
+    listed.set(by(actor, ""), all);
+  }
+
+  called(kind: string, op: string): void {
+    this.rates.called(kind, op);
+  }
+
+  greeted(actor: Actor, instanceId: string): void {
+    this.#scene.history.greetings.set(by(actor, instanceId), this.#scene.scheduler.steps);
+  }
+
+  admits(actor: Actor, request: AdmitRequest): void {
+    check.admittedOnAFreshRead(actor, request, this.#scene);
+  }
+
+  admitted(keeper: SimKeeper, _: AdmitRequest): void {
+    this.#scene.coverage.sometimes("a keeper is admitted");
+    check.oneAdmitted(keeper, this.#scene);
+  }
+
+  accepts(keeper: SimKeeper, { fence }: { fence: number }): void {
+    check.onlyTheHighestFence(keeper, fence, this.#scene);
+  }
+
+  worked(): void {
+    this.#scene.coverage.sometimes("work is done");
+  }
+
+  exits(keeper: SimKeeper, because: string): void {
+    this.#scene.coverage.sometimes(`a keeper ends: ${because}`);
+    void keeper;
+  }
+
+  launched({ ref }: SimInstance): void {
+    this.#scene.history.underWay.delete(ref.instanceId);
+  }
+
+  ended(instance: SimInstance, because: string): void {
+    this.#scene.coverage.sometimes(`an instance ends: ${because}`);
+    if (because === "stopped") check.onlyOurs("stop", instance.ref, this.#scene);
+    check.idleEndKillsNothing(instance, because, this.#scene);
+  }
+
+  diskRemoved(disk: SimDisk): void {
+    check.diskNotWanted(disk, this.#scene);
+  }
+
+  /** A client was told that its output is safe. */
+  acked({ sandboxId }: SandboxRef, commandId: string): void {
+    const { acked } = this.#scene.history;
+    acked.set(sandboxId, [...(acked.get(sandboxId) ?? []), commandId]);
+    check.ackedIsOnTheDisk(sandboxId, commandId, this.#scene);
+  }
+}

@@ -1,0 +1,155 @@
+import type { InstanceRef, SandboxRef } from "@holdfast/core";
+import type { AdmitRequest } from "@holdfast/protocol";
+import type { Actor } from "../scheduler.ts";
+import type { SimDisk, SimInstance } from "../world/backend.ts";
+import type { SimKeeper } from "../world/keeper.ts";
+import { by, type Scene } from "./scene.ts";
+
+/** The grace of an instance whose sandbox is known, by 1.8; one whose sandbox is not has longer. */
+const CREATION_GRACE_MS = 120_000;
+
+/**
+ * S1: At most one admitted instance per sandbox. Intervals [gate open, proven dead] never overlap (exception:
+ * debt(operator), explicit, audited; debt(orphan/ghost) is never admitted).
+ */
+export function oneAdmitted(keeper: SimKeeper, scene: Scene): void {
+  const { judge, history, book } = scene;
+  const { instanceId, sandboxId, installationId } = keeper.ref;
+  for (const backend of scene.backends.values()) {
+    for (const { keeper: other } of backend.instances.values()) {
+      const isSame = other.ref.sandboxId === sandboxId && other.ref.installationId === installationId;
+      if (!isSame || other.ref.instanceId === instanceId || !other.isAdmitted || !other.alive) continue;
+      const isGivenUp = history.abandoned.has(other.ref.instanceId);
+      judge.demand(
+        isGivenUp,
+        "S1",
+        () => `${instanceId} is admitted while ${other.ref.instanceId} of ${sandboxId} is`,
+      );
+    }
+  }
+  const isDebt = book.phaseOf(instanceId) === "debt" && !history.abandoned.has(instanceId);
+  judge.demand(!isDebt, "S1", () => `${instanceId} is a debt, and is admitted`);
+}
+
+/** S3: A keeper never acts on a request with a lower fence than the highest it has seen. */
+export function onlyTheHighestFence(keeper: SimKeeper, fence: number, { judge }: Scene): void {
+  judge.demand(
+    fence >= keeper.fence,
+    "S3",
+    () => `${keeper.ref.instanceId} works for fence ${fence} after ${keeper.fence}`,
+  );
+}
+
+/**
+ * S4: No instance is admitted for a sandbox whose desired state is deleted/stopped. The gate is opened on a read of the
+ * rows that nothing else came after.
+ */
+export function admittedOnAFreshRead(actor: Actor, { instanceId }: AdmitRequest, scene: Scene): void {
+  const { judge, book, history } = scene;
+  const lease = book.leases.get(instanceId);
+  if (lease === undefined) return judge.demand(false, "S4", () => `${instanceId} is admitted and has no row`);
+  const read = history.reads.get(by(actor, lease.sandboxId));
+  const greeted = history.greetings.get(by(actor, instanceId)) ?? 0;
+  judge.demand(
+    read !== undefined && read.step > greeted,
+    "S4",
+    () => `${instanceId} is admitted without a fresh read`,
+  );
+  const isWanted =
+    read?.ledger?.lease?.instanceId === instanceId && read.ledger.sandbox?.desired === "active";
+  judge.demand(isWanted, "S4", () => `${instanceId} is admitted, and what was read does not want it`);
+}
+
+/** S6: Every create call was preceded by a committed row with that instance id. */
+export function launchedFromARow({ instanceId, generation }: InstanceRef, { judge, book }: Scene): void {
+  const lease = book.leases.get(instanceId);
+  const isWritten = lease !== undefined && lease.generation === generation && lease.createSentAt !== null;
+  judge.demand(isWritten, "S6", () => `${instanceId} is launched, and no row says so`);
+}
+
+/** 1.5: whoever asks something of a provider has the ticket at that moment. */
+export function underATicket(actor: Actor, op: string, sandboxId: string, scene: Scene): void {
+  const { judge, book } = scene;
+  const ticket = book.tickets.get(sandboxId);
+  const isValid =
+    ticket !== undefined && ticket.owner === scene.ownerOf(actor) && ticket.until > scene.storeNow();
+  judge.demand(isValid, "ticket", () => `${actor.name} sends ${op} for ${sandboxId} without a valid ticket`);
+}
+
+/** S7: a persistent volume is never removed while desired != deleted. */
+export function diskNotWanted({ ref, log }: SimDisk, scene: Scene): void {
+  const { judge, book, history } = scene;
+  if (ref.installationId !== scene.installationId())
+    return judge.demand(false, "S9", () => `a foreign disk was removed`);
+  const sandbox = book.ledgers.get(ref.sandboxId)?.sandbox;
+  if (sandbox === undefined) {
+    const isLost = history.forgotten.has(ref.sandboxId);
+    return judge.demand(
+      !isLost || log.length === 0,
+      "S7",
+      () => `the disk of forgotten ${ref.sandboxId} was removed`,
+    );
+  }
+  const isUnwanted = sandbox.desired === "deleted" || sandbox.policy.filesystem === "ephemeral";
+  judge.demand(
+    isUnwanted,
+    "S7",
+    () => `the disk of ${ref.sandboxId} was removed, and it is ${sandbox.desired}`,
+  );
+}
+
+/** S9: Nothing without our installation id is ever touched. */
+export function onlyOurs(op: string, ref: SandboxRef, scene: Scene): void {
+  const isOurs = ref.installationId === scene.installationId();
+  scene.judge.demand(isOurs, "S9", () => `${op} of something that is ${ref.installationId}'s`);
+}
+
+/** 1.8: an orphan is left alone for its grace. */
+export function orphanAfterItsGrace(instanceId: string, scene: Scene): void {
+  const { judge, book, scheduler, history } = scene;
+  const lease = book.leases.get(instanceId);
+  if (lease?.origin !== "orphan") return;
+  const found = [...scene.backends.values()].flatMap(({ instances }) => [...instances.values()]);
+  const instance = found.find(({ ref }) => ref.instanceId === instanceId);
+  if (instance === undefined || instance.legacy) return;
+  const ledger = book.ledgers.get(lease.sandboxId);
+  const isKnown = ledger?.sandbox !== undefined || history.generations.has(lease.sandboxId);
+  if (ledger?.sandbox === undefined && isKnown && !history.forgotten.has(lease.sandboxId)) return;
+  const isNewer = history.forgotten.has(lease.sandboxId);
+  const longest = Math.max((instance.lifetimeSeconds ?? 0) * 2000, 600_000);
+  const grace = isNewer ? longest : CREATION_GRACE_MS;
+  const age = scheduler.now - instance.createdAt;
+  judge.demand(
+    age >= grace - 5_000,
+    "orphan",
+    () => `${instanceId} is stopped at the age of ${age} ms, not ${grace}`,
+  );
+}
+
+/** Product: never killed while used. What idleness ends has nothing in flight. */
+export function idleEndKillsNothing(
+  { ref, keeper }: SimInstance,
+  because: string,
+  { judge, book }: Scene,
+): void {
+  const lease = book.leases.get(ref.instanceId);
+  if (because !== "stopped" || lease?.stopReason !== "idle") return;
+  judge.demand(
+    keeper.running().length === 0,
+    "idle",
+    () => `${ref.instanceId} is reaped in the middle of a command`,
+  );
+}
+
+/** S7: Acked data: an output acknowledged to the client is in the store (here: on the disk, as long as there is a sandbox). */
+export function ackedIsOnTheDisk(
+  sandboxId: string,
+  commandId: string,
+  { judge, backends, book }: Scene,
+): void {
+  const sandbox = book.ledgers.get(sandboxId)?.sandbox;
+  if (sandbox === undefined || sandbox.desired === "deleted" || sandbox.policy.filesystem === "ephemeral")
+    return;
+  const isThere = [...backends.values()].some(({ disks }) => disks.get(sandboxId)?.log.includes(commandId));
+  judge.demand(isThere, "S7", () => `${commandId} of ${sandboxId} was acknowledged and is not on the disk`);
+}

@@ -1,0 +1,188 @@
+import type { Clock, KeeperDoor, Provider, Store } from "@holdfast/core";
+import { createLifecycle, type Lifecycle } from "../packages/server/src/lifecycle/lifecycle.ts";
+import type { Faults } from "./faults.ts";
+import type { Witness } from "./invariants/witness.ts";
+import type { Rng } from "./rng.ts";
+import { Actor, type Scheduler } from "./scheduler.ts";
+import { START_MS } from "./start-time.ts";
+import type { Trace } from "./trace.ts";
+import type { Wire } from "./wire.ts";
+import type { Backend } from "./world/backend.ts";
+import { Door, type SimLink } from "./world/door.ts";
+import { ProviderPort } from "./world/provider-port.ts";
+import { storePort } from "./world/store-port.ts";
+
+/** What a replica needs of the world around it. */
+export interface Surroundings {
+  readonly scheduler: Scheduler;
+  readonly rng: Rng;
+  readonly faults: Faults;
+  readonly wire: Wire;
+  readonly trace: Trace;
+  readonly witness: Witness;
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly store: () => Store;
+  readonly newId: (kind: string) => string;
+  readonly slots: number | null;
+  readonly showsLogs: boolean;
+}
+
+export interface ReplicaTraits {
+  /** How wrong its clock is. */
+  readonly skewMs: number;
+  readonly drift: number;
+}
+
+/** Lost with the server: nobody knows whether it was done. */
+export class ConnectionLost extends Error {}
+
+/** One server. It can be killed at any await, paused, cut off, and started again on the same store and world. */
+export class Replica {
+  readonly actor: Actor;
+  /** Which of its lines are cut. */
+  readonly cut = { store: false, provider: false, keepers: false };
+  readonly #traits: ReplicaTraits;
+  readonly #surroundings: Surroundings;
+  readonly #clients = new Set<(error: Error) => void>();
+  #jumpedMs = 0;
+  #starts = 0;
+  #running: { lifecycle: Lifecycle<SimLink>; door: Door } | undefined;
+
+  constructor(name: string, traits: ReplicaTraits, surroundings: Surroundings) {
+    this.actor = new Actor(name);
+    this.#traits = traits;
+    this.#surroundings = surroundings;
+  }
+
+  get isUp(): boolean {
+    return this.#running !== undefined;
+  }
+
+  get lifecycle(): Lifecycle<SimLink> | undefined {
+    return this.#running?.lifecycle;
+  }
+
+  /** The name under which it holds its tickets; a new one with each start. */
+  get owner(): string {
+    return `${this.actor.name}.${this.#starts}`;
+  }
+
+  now(): number {
+    const { now } = this.#surroundings.scheduler;
+    return START_MS + Math.floor(now * (1 + this.#traits.drift)) + this.#traits.skewMs + this.#jumpedMs;
+  }
+
+  /** Somebody sets its clock. */
+  jump(ms: number): void {
+    this.#jumpedMs += ms;
+  }
+
+  start(): void {
+    if (this.#running !== undefined) return;
+    this.#starts++;
+    const { scheduler, rng, newId, slots } = this.#surroundings;
+    const door = this.#door();
+    const lifecycle = createLifecycle<SimLink>({
+      store: this.#store(),
+      providers: this.#providers(),
+      door: door satisfies KeeperDoor<SimLink>,
+      clock: this.#clock(),
+      random: () => rng.next(),
+      newId,
+      log: this.#log(),
+      owner: this.owner,
+      config: { slots },
+    });
+    this.#running = { lifecycle, door };
+    const run = () => void lifecycle.start();
+    scheduler.park({ actor: this.actor, op: `${this.owner} starts`, due: scheduler.now, run });
+  }
+
+  /** SIGKILL. */
+  kill(): void {
+    if (this.#running === undefined) return;
+    const { scheduler } = this.#surroundings;
+    scheduler.kill(this.actor);
+    this.#running.door.abandon();
+    this.#running = undefined;
+    for (const lose of this.#clients) {
+      const run = () => lose(new ConnectionLost(`${this.actor.name} was killed`));
+      scheduler.park({ op: "a client loses its server", due: scheduler.now, run });
+    }
+    this.#clients.clear();
+  }
+
+  /** Its network to the keepers is cut, or is whole again. */
+  cutKeepers(): void {
+    this.cut.keepers = true;
+    this.#running?.door.cut();
+  }
+
+  /** A client's request reaches this server, which does `work` for it. */
+  ask<T>(what: string, work: (lifecycle: Lifecycle<SimLink>) => Promise<T>): Promise<T> {
+    const { scheduler } = this.#surroundings;
+    const { lifecycle } = this;
+    if (lifecycle === undefined) return Promise.reject(new ConnectionLost(`${this.actor.name} is down`));
+    return new Promise<T>((resolve, reject) => {
+      this.#clients.add(reject);
+      const done = () => this.#clients.delete(reject);
+      const run = () => {
+        work(lifecycle).finally(done).then(resolve, reject);
+      };
+      scheduler.park({ actor: this.actor, op: `${this.actor.name} is asked: ${what}`, due: scheduler.now, run });
+    });
+  }
+
+  #store(): Store {
+    const { wire, faults, rng, witness, store } = this.#surroundings;
+    return storePort({ actor: this.actor, store, wire, faults, rng, witness, isCutOff: () => this.cut.store });
+  }
+
+  #providers(): Map<string, Provider> {
+    const { backends, scheduler, wire, faults, rng, witness } = this.#surroundings;
+    const common = { actor: this.actor, scheduler, wire, faults, rng, witness };
+    const phaseOf = (instanceId: string) => witness.phaseOf(instanceId);
+    const isCutOff = () => this.cut.provider;
+    const ports = [...backends.values()].map(
+      (backend) => new ProviderPort({ ...common, backend, phaseOf, isCutOff }),
+    );
+    return new Map(ports.map((port) => [port.kind, port]));
+  }
+
+  #door(): Door {
+    const { backends, scheduler, wire, faults, rng, witness } = this.#surroundings;
+    const keeperAt = (path: string) => backends.get(path.slice(0, path.indexOf("/")))?.keeperAt(path);
+    const phaseOf = (instanceId: string) => witness.phaseOf(instanceId);
+    const isCutOff = () => this.cut.keepers;
+    return new Door({ actor: this.actor, scheduler, wire, faults, rng, witness, keeperAt, phaseOf, isCutOff });
+  }
+
+  #clock(): Clock {
+    const { scheduler } = this.#surroundings;
+    const { actor } = this;
+    return {
+      now: () => this.now(),
+      sleep: (ms, signal) => {
+        if (signal?.aborted) return Promise.resolve();
+        return new Promise((resolve) => {
+          const due = scheduler.now + Math.max(0, Math.ceil(ms / (1 + this.#traits.drift)));
+          const entry = scheduler.park({ actor, op: `${actor.name} wakes`, due, run: () => wake() });
+          const wake = () => {
+            entry.cancelled = true;
+            signal?.removeEventListener("abort", wake);
+            resolve();
+          };
+          signal?.addEventListener("abort", wake);
+        });
+      },
+    };
+  }
+
+  #log() {
+    const { trace, scheduler, showsLogs } = this.#surroundings;
+    const write = (message: string, fields?: Record<string, unknown>) => {
+      if (showsLogs) trace.add(scheduler.now, `    ${this.actor.name}: ${message} ${JSON.stringify(fields ?? {})}`);
+    };
+    return { info: write, warn: write, error: write };
+  }
+}

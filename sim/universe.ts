@@ -1,0 +1,122 @@
+import type { InstanceRef } from "@holdfast/core";
+import { Book } from "./book.ts";
+import type { Coverage } from "./coverage.ts";
+import { type FaultPlan, Faults } from "./faults.ts";
+import { History, type Scene } from "./invariants/scene.ts";
+import { Witness } from "./invariants/witness.ts";
+import { Judge } from "./judge.ts";
+import { Replica, type ReplicaTraits } from "./replica.ts";
+import { Rng } from "./rng.ts";
+import { Scheduler } from "./scheduler.ts";
+import { START_MS } from "./start-time.ts";
+import type { Trace } from "./trace.ts";
+import { Wire } from "./wire.ts";
+import { Backend, type BackendKind } from "./world/backend.ts";
+import { SimDatabase } from "./world/database.ts";
+import { settled } from "./world/store-port.ts";
+
+export interface UniverseOptions {
+  readonly seed: number;
+  readonly plan: FaultPlan;
+  readonly backends: readonly BackendKind[];
+  readonly replicas: readonly ReplicaTraits[];
+  readonly slots: number | null;
+  readonly trace: Trace;
+  readonly coverage: Coverage;
+  readonly showsLogs: boolean;
+}
+
+/** One run's whole world: servers, store, backends, keepers, and everybody who watches them. */
+export class Universe {
+  readonly rng: Rng;
+  readonly scheduler: Scheduler;
+  readonly faults: Faults;
+  readonly judge = new Judge();
+  readonly book = new Book();
+  readonly history = new History();
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly database: SimDatabase;
+  readonly replicas: readonly Replica[];
+  readonly witness: Witness;
+  readonly coverage: Coverage;
+  #ids = 0;
+  #installationId: string | undefined;
+
+  constructor(options: UniverseOptions) {
+    const { seed, plan, trace, coverage, slots, showsLogs } = options;
+    this.rng = new Rng(seed);
+    this.coverage = coverage;
+    this.scheduler = new Scheduler({ rng: this.rng, trace });
+    this.faults = new Faults({ plan, rng: this.rng, coverage });
+    const isShared = options.replicas.length > 1;
+    this.database = new SimDatabase({ now: () => this.storeNow(), newId: () => this.newId("hf"), isShared });
+    this.witness = new Witness(this.#scene());
+    const { scheduler, rng, faults, witness } = this;
+    const backends = options.backends.map((kind) => new Backend({ ...kind, scheduler, rng, faults, events: witness }));
+    this.backends = new Map(backends.map((backend) => [backend.kind, backend]));
+    const wire = new Wire({ scheduler, rng });
+    const surroundings = {
+      ...{ scheduler, rng, faults, wire, trace, witness, slots, showsLogs },
+      backends: this.backends,
+      store: () => this.database.store,
+      newId: (kind: string) => this.newId(kind),
+    };
+    this.replicas = options.replicas.map((traits, i) => new Replica(`server${i}`, traits, surroundings));
+  }
+
+  /** The database's own clock where servers share it; the machine's where there is one server. */
+  storeNow(): number {
+    const [only, another] = this.replicas ?? [];
+    return only !== undefined && another === undefined ? only.now() : START_MS + this.scheduler.now;
+  }
+
+  get installationId(): string {
+    this.#installationId ??= settled(this.database.store.installationId());
+    return this.#installationId;
+  }
+
+  newId(kind: string): string {
+    return `${kind}${++this.#ids}`;
+  }
+
+  /** One step, with everything judged. `false`: nothing happens before `until`, or an invariant is broken. */
+  step(until: number): boolean {
+    return this.scheduler.step(until) && this.judge.violation === undefined;
+  }
+
+  /** Steps until then, or until `isEnough`. */
+  advance(ms: number, isEnough: () => boolean = () => false): void {
+    const until = this.scheduler.now + ms;
+    while (!isEnough() && this.step(until));
+  }
+
+  up(): Replica[] {
+    return this.replicas.filter(({ isUp }) => isUp);
+  }
+
+  /** Instances of ours that exist, wherever. */
+  existing(): { backend: Backend; ref: InstanceRef }[] {
+    return [...this.backends.values()].flatMap((backend) =>
+      [...backend.instances.values()]
+        .filter(({ ref }) => ref.installationId === this.installationId)
+        .map(({ ref }) => ({ backend, ref })),
+    );
+  }
+
+  #scene(): Scene {
+    const universe = this;
+    return {
+      scheduler: this.scheduler,
+      book: this.book,
+      judge: this.judge,
+      coverage: this.coverage,
+      history: this.history,
+      get backends() {
+        return universe.backends;
+      },
+      storeNow: () => this.storeNow(),
+      installationId: () => this.installationId,
+      ownerOf: (actor) => this.replicas.find((replica) => replica.actor === actor)?.owner ?? "",
+    };
+  }
+}
