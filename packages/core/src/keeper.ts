@@ -15,6 +15,12 @@ export interface KeeperControl {
   quiesce(request: { lifetimeMs: number }): Promise<QuiesceAnswer>;
   /** Takes a `quiesce` back. */
   resume(): Promise<void>;
+  /** Counts as use. */
+  touch(): Promise<unknown>;
+  /** A look: what holds it awake, and for how long nothing has. */
+  activity(): Promise<{ readonly idleForMs: number; readonly heldAwakeBy: readonly string[] }>;
+  /** From now on work under a lower claim fence is refused; with `required`, also work under none. */
+  claimFence(request: { fence: number; required: boolean }): Promise<unknown>;
 }
 
 /** How keepers are reached. */

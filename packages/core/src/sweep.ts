@@ -17,8 +17,8 @@ export type SweepAction =
   | { readonly do: "record"; readonly found: FoundInstance; readonly because: string; readonly at: number }
   /** Generations were handed out that the rows have forgotten. */
   | { readonly do: "raise"; readonly sandboxId: string; readonly generation: number; readonly fence: number }
-  /** The rows say that it runs and the list does not have it: a list proves nothing, so look at that one. */
-  | { readonly do: "look"; readonly lease: Lease }
+  /** The sandbox's row says that there is no disk. */
+  | { readonly do: "own-disk"; readonly found: FoundDisk }
   /** A disk whose sandbox has been deleted. */
   | { readonly do: "remove-disk"; readonly found: FoundDisk }
   /** A disk whose sandbox the rows have forgotten: it gets one again, because somebody's work is on it. */
@@ -62,7 +62,6 @@ export function planSweep(input: SweepInput): SweepPlan {
     if (found.kind === "instance") pass.instance(found);
     else pass.disk(found);
   }
-  pass.missing(ours);
   const plan = { spared: pass.spared, foreign: input.found.length - ours.length, firstSeen: pass.firstSeen };
   return {
     ...plan,
@@ -90,17 +89,11 @@ class Pass {
 
   disk(found: FoundDisk): void {
     const { sandboxId } = found.ref;
-    if (this.#input.sandboxes.has(sandboxId)) return;
-    if (this.#input.tombstones.has(sandboxId)) this.actions.push({ do: "remove-disk", found });
-    else this.actions.push({ do: "recover-disk", found });
-  }
-
-  /** Rows that should be in the list. */
-  missing(ours: readonly Found[]): void {
-    const listed = new Set(ours.filter(isInstance).map(({ ref }) => ref.instanceId));
-    for (const lease of this.#input.leases) {
-      if (lease.phase === "live" && !listed.has(lease.instanceId)) this.actions.push({ do: "look", lease });
-    }
+    const sandbox = this.#input.sandboxes.get(sandboxId);
+    if (sandbox !== undefined && !sandbox.hasDisk) this.actions.push({ do: "own-disk", found });
+    if (sandbox !== undefined) return;
+    const isDeleted = this.#input.tombstones.has(sandboxId);
+    this.actions.push({ do: isDeleted ? "remove-disk" : "recover-disk", found });
   }
 
   #withoutRow(found: FoundInstance): void {

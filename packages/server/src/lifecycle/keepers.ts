@@ -1,32 +1,39 @@
-import { KeeperLink, type Watch, watchKeeper } from "@holdfast/keeper-link";
+import type { KeeperAddress, KeeperControl, KeeperDoor } from "@holdfast/core";
 
-interface Contact {
-  readonly link: KeeperLink;
-  readonly watch: Watch;
+interface Contact<Link> {
+  readonly link: Link;
+  readonly watch: { close(): void };
 }
 
 /** The lines to the keepers that this server has admitted, by instance id. Memory only: a restart builds it anew. */
-export class Keepers {
-  readonly #contacts = new Map<string, Contact>();
+export class Keepers<Link extends KeeperControl = KeeperControl> {
+  readonly #contacts = new Map<string, Contact<Link>>();
+  readonly #door: KeeperDoor<Link>;
 
-  link(instanceId: string): KeeperLink | undefined {
+  constructor(door: KeeperDoor<Link>) {
+    this.#door = door;
+  }
+
+  link(instanceId: string): Link | undefined {
     return this.#contacts.get(instanceId)?.link;
   }
 
   /** Reaches the keeper, lets `admit` decide, and then watches for its end. Throws if any of it fails. */
   async connect(options: {
     instanceId: string;
-    socketPath: string;
+    address: KeeperAddress;
     secret: string;
     fence: number;
-    admit: (link: KeeperLink) => Promise<void>;
+    admit: (link: KeeperControl) => Promise<void>;
     onEnd: () => void;
   }): Promise<void> {
-    const { instanceId, socketPath, secret, fence } = options;
-    const link = new KeeperLink({ socketPath, secret, fence });
+    const { instanceId, address, secret, fence } = options;
+    const link = this.#door.open({ address, secret, fence });
     await options.admit(link);
-    const watch = await watchKeeper({
-      socketPath,
+    const watch = await this.#door.watch({
+      address,
+      secret,
+      fence,
       onEnd: () => {
         this.#contacts.delete(instanceId);
         options.onEnd();

@@ -7,20 +7,26 @@ import {
   stateOf,
   type Tombstone,
 } from "@holdfast/core";
-import { type Continuity, type CreateSandbox, type EnsureSandbox, HoldfastError } from "@holdfast/protocol";
+import { type Continuity, type EnsureSandbox, HoldfastError, Policy, SandboxSpec } from "@holdfast/protocol";
 import { differences } from "./spec-difference.ts";
 
 // Why a call about a sandbox is not carried out, in words for whoever made it.
 
-/** What a caller remembers of the sandbox; a mismatch is an error before anything is woken. */
-export interface Remembered {
+/** What a call says beside its own matter. */
+export interface Asked {
+  /** What the caller remembers of the sandbox; a mismatch is an error before anything is woken. */
   readonly generation?: number;
   /** Accept a new instance on the old disk. */
   readonly accept?: Continuity;
+  /** The turn that the call belongs to; it is renewed. */
+  readonly turnId?: string;
+  readonly claimToken?: string;
+  /** How long to wait for room. */
+  readonly queueMs?: number;
 }
 
 /** Refuses at creation what could only fail later. */
-export function checkSupported(provider: Provider, spec: CreateSandbox): void {
+export function checkSupported(provider: Provider, spec: SandboxSpec): void {
   const { capabilities, kind } = provider;
   const network = spec.network ?? "full";
   if (!capabilities.networks.includes(network)) {
@@ -41,9 +47,13 @@ export function checkSupported(provider: Provider, spec: CreateSandbox): void {
   }
 }
 
+/** A policy that is not asked for may be any. */
 export function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
-  const { labels: _labels, ...spec } = wanted;
-  const difference = differences(found.sandbox.spec, spec);
+  const { spec, policy } = parts(wanted);
+  const has = Object.fromEntries(
+    Object.keys(policy).map((key) => [key, found.sandbox.policy[key as keyof Policy]]),
+  );
+  const difference = { ...differences(found.sandbox.spec, spec), ...differences(has, policy) };
   if (Object.keys(difference).length === 0) return found;
   throw new HoldfastError("spec_conflict", `sandbox ${found.sandbox.name} exists with another spec`, {
     hint: "ask for the spec that it has, choose another name, or delete it first",
@@ -52,12 +62,25 @@ export function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
   });
 }
 
+/** What a request asks for: of the instance, and of its life. */
+export function parts(request: EnsureSandbox): { spec: SandboxSpec; policy: Partial<Policy> } {
+  const { labels: _labels, ...asked } = request;
+  const spec: Record<string, unknown> = {};
+  const policy: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(asked)) {
+    if (value === undefined) continue;
+    if (key in Policy.shape) policy[key] = value;
+    else spec[key] = value;
+  }
+  return { spec: SandboxSpec.parse(spec), policy: policy as Partial<Policy> };
+}
+
 /** Before anything is woken: a sleeping sandbox would come back as the next generation. */
-export function checkMemory(holding: Holding, { generation, accept }: Remembered): void {
+export function checkMemory(holding: Holding, { generation, accept }: Asked): void {
   if (generation === undefined) return;
   const awake = holding.lease !== undefined && stateOf(holding) !== "stopping";
   const present = awake ? holding.sandbox.generation : holding.sandbox.generation + 1;
-  const continuity = continuityOf(present, generation);
+  const continuity = continuityOf(holding.sandbox, present, generation);
   if (continuity === "same-process" || continuity === accept) return;
   const { lastDeath, name } = holding.sandbox;
   throw new HoldfastError("state_lost", `sandbox ${name} is no longer generation ${generation}`, {
@@ -75,22 +98,35 @@ export function refuseHopeless({ sandbox, lease }: Holding): void {
   if (lease === undefined && sandbox.launchFailures >= MAX_LAUNCH_FAILURES) throw launchFailed(sandbox);
 }
 
-/** The reconciler came to rest and it still does not run: say why, and when it is worth asking again. */
-export function refuseStuck({ sandbox, lease }: Holding): void {
-  if (lease === undefined || lease.nextAttemptAt === null) return;
-  const stopping = lease.phase === "stop_due" || lease.phase === "stopping";
-  throw new HoldfastError(
-    stopping ? "cleanup_pending" : "unavailable",
-    stopping
-      ? `the last instance of sandbox ${sandbox.name} is still being stopped`
-      : `the keeper of sandbox ${sandbox.name} does not answer`,
-    {
-      details: { lastError: lease.lastError, nextAttemptAt: new Date(lease.nextAttemptAt).toISOString() },
-      hint: "it is tried again by itself: ask again after nextAttemptAt",
-      retryable: true,
-      started: "no",
-    },
-  );
+/** The reconciler came to rest and it still does not run: why, and when it is worth asking again. */
+export function stuck({ sandbox, lease }: Holding): HoldfastError {
+  const nextAttemptAt = lease?.nextAttemptAt ?? null;
+  const details = {
+    lastError: lease?.lastError ?? null,
+    ...(nextAttemptAt !== null && { nextAttemptAt: new Date(nextAttemptAt).toISOString() }),
+  };
+  const hint = "it is tried again by itself: ask again after nextAttemptAt";
+  const facts = { details, hint, retryable: true, started: "no" } as const;
+  switch (lease?.phase) {
+    case "stop_due":
+    case "stopping":
+      return new HoldfastError(
+        "cleanup_pending",
+        `the last instance of sandbox ${sandbox.name} is still being stopped`,
+        facts,
+      );
+    case "quarantined":
+      return new HoldfastError(
+        "cleanup_quarantined",
+        `the last instance of sandbox ${sandbox.name} cannot be stopped: ${lease.lastError}`,
+        {
+          ...facts,
+          hint: "it is tried for ever, and at once when it is asked for; an operator may `holdfast abandon` it",
+        },
+      );
+    default:
+      return new HoldfastError("unavailable", `the keeper of sandbox ${sandbox.name} does not answer`, facts);
+  }
 }
 
 export function deleting(sandbox: SandboxRow): HoldfastError {

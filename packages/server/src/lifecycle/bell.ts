@@ -1,0 +1,53 @@
+import type { Clock, Store } from "@holdfast/core";
+
+/** Tells those who wait that something about a sandbox was written. A hint: what is true is in the store. */
+export class Bell {
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  ring(sandboxId: string): void {
+    for (const key of [sandboxId, ANY]) {
+      const waiting = this.#waiting.get(key);
+      this.#waiting.delete(key);
+      for (const wake of waiting ?? []) wake();
+    }
+  }
+
+  /** Until the next ring, or for `ms`. Without a sandbox: the next ring of all. */
+  async wait(
+    sandboxId: string | undefined,
+    { ms, clock, signal }: { ms: number; clock: Clock; signal?: AbortSignal },
+  ): Promise<void> {
+    const key = sandboxId ?? ANY;
+    const rung = new AbortController();
+    const wake = () => rung.abort();
+    const waiting = this.#waiting.get(key) ?? new Set();
+    this.#waiting.set(key, waiting.add(wake));
+    await clock.sleep(ms, signal === undefined ? rung.signal : AbortSignal.any([rung.signal, signal]));
+    waiting.delete(wake);
+    if (waiting.size === 0 && this.#waiting.get(key) === waiting) this.#waiting.delete(key);
+  }
+}
+
+/** No sandbox's id is empty. */
+const ANY = "";
+
+/** The store, with a ring after every write to a sandbox's rows. */
+export function withBell(store: Store, bell: Bell): Store {
+  const ringing = async <T>(sandboxId: string, write: Promise<T>): Promise<T> => {
+    const written = await write;
+    bell.ring(sandboxId);
+    return written;
+  };
+  const writes: Partial<Store> = {
+    insertSandbox: (row, options) => ringing(row.id, store.insertSandbox(row, options)),
+    reserve: (before, ...rest) => ringing(before.sandboxId, store.reserve(before, ...rest)),
+    save: (before, ...rest) => ringing(before.sandboxId, store.save(before, ...rest)),
+    bury: (before, options) => ringing(before.sandboxId, store.bury(before, options)),
+  };
+  return new Proxy(store, {
+    get(target, name) {
+      const own = writes[name as keyof Store] ?? target[name as keyof Store];
+      return typeof own === "function" ? (own as (...args: never[]) => unknown).bind(target) : own;
+    },
+  });
+}

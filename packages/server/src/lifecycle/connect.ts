@@ -1,0 +1,84 @@
+import {
+  cameAlive,
+  type Holding,
+  type KeeperControl,
+  type Lease,
+  type Observation,
+  tryAgain,
+} from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { type EffectDeps, isUnreachable, messageOf, orderStop, providerOf, refOf } from "./effects.ts";
+import { type Shift, TicketLost } from "./shift.ts";
+
+/** One look and one handshake. */
+const CONNECT_MS = 20_000;
+
+/** Looks for the instance, reaches its keeper, and opens its gate if the rows still say so. */
+export async function connect(holding: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
+  const { store, hosts, log, random } = deps;
+  try {
+    await shift.prepare(CONNECT_MS);
+    const seen = await shift.act({ ms: CONNECT_MS }, (signal) =>
+      providerOf(lease, deps).observe(refOf(lease), signal),
+    );
+    await hosts.answered(lease.provider);
+    // It died by itself: what it left behind is cleared away by a stop, whose evidence then ends the lease.
+    if (seen.state === "absent")
+      return await orderStop(holding, lease, { because: "keeper_lost", shift }, deps);
+    await shift.act({ ms: CONNECT_MS }, () => reach(holding, lease, seen, deps));
+    await store.save(holding, cameAlive({ ...holding, lease }, seen, await store.now()), shift.ticket);
+  } catch (error) {
+    if (error instanceof TicketLost) throw error;
+    if (isUnreachable(error)) await hosts.missed(lease.provider, error);
+    const { sandboxId, generation } = lease;
+    log.warn("keeper not reached", { sandbox: sandboxId, generation, error: messageOf(error) });
+    const options = {
+      error: messageOf(error),
+      now: await store.now(),
+      random: random(),
+      attempts: lease.attempts + 1,
+    };
+    await store.save(holding, tryAgain(lease, options), shift.ticket);
+  }
+}
+
+function reach(
+  holding: Holding,
+  lease: Lease,
+  seen: Extract<Observation, { state: "running" }>,
+  deps: EffectDeps,
+): Promise<void> {
+  const { instanceId, secret, fence, sandboxId } = lease;
+  return deps.keepers.connect({
+    instanceId,
+    address: seen.keeper,
+    secret,
+    fence,
+    admit: (link) => admit(link, holding, lease, deps),
+    onEnd: () => deps.kick(sandboxId),
+  });
+}
+
+async function admit(link: KeeperControl, holding: Holding, lease: Lease, deps: EffectDeps): Promise<void> {
+  const { instanceId, generation, fence } = lease;
+  const info = await link.info();
+  if (info.instanceId !== instanceId) throw new Error(`another instance answered: ${info.instanceId}`);
+  await assertStillWanted(holding, deps);
+  const { lifetimeSeconds, maxLifetimeSeconds } = holding.sandbox.policy;
+  const { orphanLimitSeconds } = deps;
+  await link.admit({
+    instanceId,
+    generation,
+    fence,
+    lifetimeSeconds,
+    maxLifetimeSeconds,
+    orphanLimitSeconds,
+  });
+}
+
+/** The gate: the rows are read again, and only if they still say so may the keeper run anything. */
+async function assertStillWanted({ sandboxId, version }: Holding, { store }: EffectDeps): Promise<void> {
+  const now = await store.holding(sandboxId);
+  if (now?.version === version && now.sandbox.desired === "active") return;
+  throw new HoldfastError("fence_stale", "the lease moved on before its keeper was admitted");
+}

@@ -1,0 +1,53 @@
+import type { Holding } from "@holdfast/core";
+import { type EffectDeps, isUnreachable, messageOf, providerOf } from "./effects.ts";
+import { type Shift, TicketLost } from "./shift.ts";
+
+/** A large tree takes more than one call: what was removed stays removed. */
+const DISK_CALL_MS = 40_000;
+const DISK_RETRY_MS = 10_000;
+/** Nothing that was ever sent for a sandbox arrives so late, and no client remembers a generation for longer. */
+const TOMBSTONE_MS = 30 * 86_400_000;
+
+export async function removeDisk(holding: Holding, shift: Shift, deps: EffectDeps): Promise<void> {
+  const { store, hosts } = deps;
+  const { sandbox } = holding;
+  try {
+    await shift.prepare(DISK_CALL_MS);
+    const ref = { installationId: await store.installationId(), sandboxId: sandbox.id };
+    const seen = await shift.act({ ms: DISK_CALL_MS }, (signal) =>
+      providerOf(sandbox, deps).removeDisk(ref, signal),
+    );
+    await hosts.answered(sandbox.provider);
+    if (seen.state === "present") throw new Error(seen.detail);
+    await store.save(holding, { sandbox: { hasDisk: false, diskRetryAt: null } }, shift.ticket);
+  } catch (error) {
+    if (error instanceof TicketLost) throw error;
+    await missed(holding, { error, shift }, deps);
+  }
+}
+
+async function missed(
+  holding: Holding,
+  { error, shift }: { error: unknown; shift: Shift },
+  { store, hosts, log }: EffectDeps,
+): Promise<void> {
+  const message = messageOf(error);
+  log.error("disk not removed", { sandbox: holding.sandboxId, error: message });
+  if (isUnreachable(error)) await hosts.missed(holding.sandbox.provider, error);
+  const diskRetryAt = (await store.now()) + DISK_RETRY_MS;
+  const isNew = holding.sandbox.failure !== message;
+  await store.save(
+    holding,
+    {
+      sandbox: { diskRetryAt, failure: message },
+      ...(isNew && { entries: [{ type: "disk_not_removed", detail: { error: message } }] }),
+    },
+    shift.ticket,
+  );
+}
+
+/** Neither instance nor disk is left: its tombstone takes the place of its rows. */
+export async function bury(holding: Holding, shift: Shift, { store }: EffectDeps): Promise<void> {
+  const keepUntil = holding.readAt + TOMBSTONE_MS;
+  await store.bury(holding, { keepUntil, ticket: shift.ticket });
+}

@@ -1,0 +1,65 @@
+import type { Job, Store } from "@holdfast/core";
+import type { Log } from "../log.ts";
+import { messageOf } from "./effects.ts";
+import type { Sweeper } from "./sweeper.ts";
+
+/** Soon enough that an orphan is noticed; a list of what is there costs milliseconds. */
+const SWEEP_EVERY_MS = 60_000;
+const AUDIT_EVERY_MS = 300_000;
+/** Evidence of an instance is kept so long after its end: a late create that the sweep finds is then known by name. */
+const KEEP_GONE_MS = 86_400_000;
+/** Of each sandbox; the oldest go first. */
+const KEEP_ENTRIES = 1_000;
+
+const SWEEP = "sweep:";
+const AUDIT = "audit";
+
+/** Periodic work that one server does for all: whoever gets the job's ticket. */
+export class Jobs {
+  readonly #store: Store;
+  readonly #sweeper: Sweeper;
+  readonly #log: Log;
+
+  constructor(options: { store: Store; sweeper: Sweeper; log: Log }) {
+    this.#store = options.store;
+    this.#sweeper = options.sweeper;
+    this.#log = options.log;
+  }
+
+  async add(providers: Iterable<string>): Promise<void> {
+    const now = await this.#store.now();
+    for (const provider of providers) await this.#store.addJob(SWEEP + provider, now);
+    await this.#store.addJob(AUDIT, now + AUDIT_EVERY_MS);
+  }
+
+  async run(due: readonly Job[]): Promise<void> {
+    await Promise.all(due.map((job) => this.#run(job)));
+  }
+
+  async #run(job: Job): Promise<void> {
+    try {
+      const next = job.name === AUDIT ? await this.#audit() : await this.#sweep(job);
+      await this.#store.finishJob(job, next);
+    } catch (error) {
+      // Its ticket runs out, and whoever takes it next does it again.
+      this.#log.error("job failed", { job: job.name, error: messageOf(error) });
+    }
+  }
+
+  async #sweep(job: Job): Promise<{ dueAt: number; memory: Record<string, unknown> }> {
+    const memory = await this.#sweeper.periodic(job.name.slice(SWEEP.length), job.memory);
+    const now = await this.#store.now();
+    // A backend that cannot be reached is probed by this very list, and by nothing else.
+    return { dueAt: this.#sweeper.nextProbeAt(job.name.slice(SWEEP.length)) ?? now + SWEEP_EVERY_MS, memory };
+  }
+
+  async #audit(): Promise<{ dueAt: number; memory: Record<string, unknown> }> {
+    const { repaired, forgotten } = await this.#store.audit({
+      keepGoneMs: KEEP_GONE_MS,
+      keepEntries: KEEP_ENTRIES,
+    });
+    if (repaired.length > 0) this.#log.error("rows had lost their timer", { sandboxes: repaired });
+    if (forgotten > 0) this.#log.info("old rows forgotten", { rows: forgotten });
+    return { dueAt: (await this.#store.now()) + AUDIT_EVERY_MS, memory: {} };
+  }
+}

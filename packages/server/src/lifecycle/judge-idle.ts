@@ -1,0 +1,72 @@
+import {
+  type Holding,
+  idleCheckAt,
+  type KeeperControl,
+  type Lease,
+  notIdleUntil,
+  stopOrdered,
+} from "@holdfast/core";
+import { type EffectDeps, messageOf } from "./effects.ts";
+import type { Shift } from "./shift.ts";
+
+/** The keeper answers in a millisecond, or not at all. */
+const QUIESCE_MS = 10_000;
+/** A busy one is asked again when it could be idle at the earliest, but not in a tight loop. */
+const SHORTEST_RECHECK_MS = 1_000;
+
+/**
+ * By the rows nobody has used it for its lifetime. The keeper has the last word: it knows what is in flight and what
+ * works inside, and by its own clock. Only when it has promised to take no more work is the instance stopped, and only
+ * if the rows have not changed since they were read.
+ */
+export async function judgeIdle(
+  holding: Holding,
+  lease: Lease,
+  shift: Shift,
+  deps: EffectDeps,
+): Promise<void> {
+  const { store, keepers } = deps;
+  const { policy } = holding.sandbox;
+  const notBefore = notIdleUntil(holding, holding.readAt);
+  if (notBefore !== undefined) return askAgain(holding, lease, { at: notBefore, shift }, deps);
+  const link = keepers.link(lease.instanceId);
+  if (link === undefined) return;
+  const lifetimeMs = policy.lifetimeSeconds * 1000;
+  const answer = await quiesce(link, lifetimeMs, { lease, shift, deps });
+  if (answer === undefined) return;
+  if (answer.state === "busy") {
+    const at = (await store.now()) + Math.max(lifetimeMs - answer.idleForMs, SHORTEST_RECHECK_MS);
+    return askAgain(holding, lease, { at, shift }, deps);
+  }
+  const ordered = stopOrdered(holding, lease, "idle", await store.now());
+  const saved = await store.save(holding, ordered, shift.ticket);
+  // Somebody used it in between: it goes on as if nothing had been asked.
+  if (saved === undefined) await link.resume();
+}
+
+/** Without an answer it is not idle but out of reach: the line is dropped, and the next step is to reach it again. */
+async function quiesce(
+  link: KeeperControl,
+  lifetimeMs: number,
+  { lease, shift, deps }: { lease: Lease; shift: Shift; deps: EffectDeps },
+) {
+  try {
+    await shift.prepare(QUIESCE_MS);
+    return await shift.act({ ms: QUIESCE_MS }, () => link.quiesce({ lifetimeMs }));
+  } catch (error) {
+    deps.log.warn("idleness could not be judged", { sandbox: lease.sandboxId, error: messageOf(error) });
+    deps.keepers.drop(lease.instanceId);
+    return undefined;
+  }
+}
+
+async function askAgain(
+  holding: Holding,
+  lease: Lease,
+  { at, shift }: { at: number; shift: Shift },
+  { store }: EffectDeps,
+): Promise<void> {
+  const earliest = Math.max(at, holding.readAt + SHORTEST_RECHECK_MS);
+  const next = Number.isFinite(earliest) ? earliest : idleCheckAt(holding.sandbox.policy, holding.readAt);
+  await store.save(holding, { leases: { [lease.instanceId]: { idleCheckAt: next } } }, shift.ticket);
+}

@@ -1,0 +1,71 @@
+import {
+  launchFailed as failedForGood,
+  type Holding,
+  type Lease,
+  launched,
+  launchSent,
+  tryAgain,
+} from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { type EffectDeps, isUnreachable, messageOf, providerOf, refOf } from "./effects.ts";
+import { type Shift, TicketLost } from "./shift.ts";
+
+/** One call. What takes longer, a large image for instance, goes on in the backend and is accepted by the next call. */
+const LAUNCH_CALL_MS = 40_000;
+
+/** Asks the provider for the instance. That it was asked is on the disk before the provider hears of it. */
+export function launch(before: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
+  return deps.lanes.run(lease.provider, async () => {
+    const { store, hosts } = deps;
+    await shift.prepare(LAUNCH_CALL_MS);
+    const provider = providerOf(lease, deps);
+    const { settleMs } = provider.capabilities;
+    const sent = launchSent(lease, { now: before.readAt, callMs: LAUNCH_CALL_MS, settleMs });
+    const holding = await store.save(before, sent, shift.ticket);
+    if (holding?.lease === undefined) return;
+    try {
+      await ask(before, lease, shift, deps);
+      await hosts.answered(lease.provider);
+      await store.save(holding, launched(holding.lease), shift.ticket);
+    } catch (error) {
+      if (deps.closing.aborted || error instanceof TicketLost) throw error;
+      await missed(holding as Holding & { lease: Lease }, error, shift, deps);
+    }
+  });
+}
+
+function ask({ sandbox }: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
+  const { spec, name, policy } = sandbox;
+  const { secret, fence } = lease;
+  const plan = { spec, hostname: name, secret, fence, lifetimeSeconds: policy.lifetimeSeconds };
+  return shift.act({ ms: LAUNCH_CALL_MS, closing: deps.closing }, (signal) =>
+    providerOf(lease, deps).launch(refOf(lease), plan, signal),
+  );
+}
+
+async function missed(
+  holding: Holding & { lease: Lease },
+  error: unknown,
+  shift: Shift,
+  deps: EffectDeps,
+): Promise<void> {
+  const { store, hosts, random, log } = deps;
+  const { lease } = holding;
+  const now = await store.now();
+  const message = messageOf(error);
+  log.warn("launch did not work", { sandbox: lease.sandboxId, generation: lease.generation, error: message });
+  if (isUnreachable(error)) await hosts.missed(lease.provider, error);
+  if (error instanceof HoldfastError && error.code === "host_storage_unusable")
+    await hosts.close(lease.provider, error);
+  const change = isOpen(error)
+    ? tryAgain(lease, { error: message, now, random: random(), attempts: lease.attempts })
+    : failedForGood(lease, message, now);
+  await store.save(holding, change, shift.ticket);
+}
+
+/** Nobody knows whether it was done, or it was not even heard: the same call again accepts what the first one made. */
+function isOpen(error: unknown): boolean {
+  return (
+    error instanceof HoldfastError && (error.code === "unavailable" || error.code === "provider_unavailable")
+  );
+}

@@ -1,0 +1,163 @@
+import type { Clock, Holding, KeeperControl, KeeperDoor, Lease, Provider, Store } from "@holdfast/core";
+import type { Amount, ProviderInfo, SweepReport, Why } from "@holdfast/protocol";
+import type { Log } from "../log.ts";
+import { Bell, withBell } from "./bell.ts";
+import { ClaimDesk } from "./claim-desk.ts";
+import { messageOf } from "./effects.ts";
+import { Hosts } from "./hosts.ts";
+import { Jobs } from "./jobs.ts";
+import { Keepers } from "./keepers.ts";
+import { Lanes } from "./lanes.ts";
+import { Queue } from "./queue.ts";
+import { Reconciler } from "./reconciler.ts";
+import { Room, type RoomConfig } from "./room.ts";
+import { Sandboxes } from "./sandboxes.ts";
+import { Sweeper } from "./sweeper.ts";
+import { Turns } from "./turns.ts";
+import type { NewId } from "./waker.ts";
+import { activityOf, explain } from "./why.ts";
+
+/** Calls of one backend at a time: enough to be quick, few enough not to drown the machine that it is on. */
+const CALLS_AT_A_TIME = 32;
+
+export interface LifecycleConfig extends RoomConfig {
+  readonly defaultProvider: string;
+  /** A keeper that is busy and has no server ends after this much time. */
+  readonly orphanLimitSeconds: number;
+}
+
+export interface LifecycleDeps<Link extends KeeperControl> {
+  readonly store: Store;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly door: KeeperDoor<Link>;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly newId: NewId;
+  readonly log: Log;
+  readonly config: LifecycleConfig;
+  /** This server, among those that share the store. */
+  readonly owner: string;
+}
+
+/** One server's whole part in the lives of sandboxes. All it touches comes in through its dependencies. */
+export class Lifecycle<Link extends KeeperControl> {
+  readonly sandboxes: Sandboxes<Link>;
+  readonly turns: Turns;
+  readonly claims: ClaimDesk;
+  readonly reconciler: Reconciler;
+  readonly #deps: LifecycleDeps<Link>;
+  readonly #keepers: Keepers<Link>;
+  readonly #hosts: Hosts;
+  readonly #sweeper: Sweeper;
+  readonly #room: Room;
+  readonly #jobs: Jobs;
+  readonly #closing = new AbortController();
+
+  constructor(deps: LifecycleDeps<Link>) {
+    const { providers, clock, random, log, config, newId, owner } = deps;
+    const bell = new Bell();
+    const store = withBell(deps.store, bell);
+    const keepers = new Keepers(deps.door);
+    const hosts = new Hosts({ store, random, log });
+    const parts = { store, providers, keepers, hosts, clock, log };
+    const kick = (sandboxId: string) => this.reconciler.kick(sandboxId);
+    const sweeper = new Sweeper({ ...parts, kick });
+    const jobs = new Jobs({ store, sweeper, log });
+    const room = new Room({ ...parts, sweeper, config });
+    const lanes = new Lanes(CALLS_AT_A_TIME);
+    const queue = new Queue({ clock, bell });
+    const closing = this.#closing.signal;
+    const { orphanLimitSeconds, defaultProvider } = config;
+    const reconciler = new Reconciler({
+      ...parts,
+      random,
+      orphanLimitSeconds,
+      lanes,
+      bell,
+      jobs,
+      owner,
+      closing,
+    });
+    this.reconciler = reconciler;
+    this.sandboxes = new Sandboxes({ ...parts, defaultProvider, reconciler, room, queue, bell, newId });
+    this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
+    this.claims = new ClaimDesk({ store, sandboxes: this.sandboxes, keepers, clock, newId });
+    this.#deps = { ...deps, store };
+    this.#keepers = keepers;
+    this.#hosts = hosts;
+    this.#sweeper = sweeper;
+    this.#room = room;
+    this.#jobs = jobs;
+  }
+
+  /** Looks at what is there, finds its sandboxes again, and from then on does what is due. */
+  async start(): Promise<void> {
+    const { providers } = this.#deps;
+    await this.#hosts.read();
+    await this.#jobs.add(providers.keys());
+    // What an operator repaired shows at the next launch; until then it is believed.
+    for (const provider of providers.keys()) await this.#hosts.reopen(provider);
+    await this.#sweeper.first();
+    this.reconciler.start();
+    await this.reconciler.adopt();
+  }
+
+  /** Begins nothing more; what is under way is left for the next start. */
+  stop(): void {
+    this.#closing.abort();
+  }
+
+  /** Waits for what is under way, and lets go of every keeper. */
+  async close(): Promise<void> {
+    this.stop();
+    await this.reconciler.close();
+    this.#keepers.close();
+  }
+
+  async why(idOrName: string): Promise<{ holding: Holding; why: Why }> {
+    const holding = await this.sandboxes.get(idOrName);
+    const { clock } = this.#deps;
+    return { holding, why: explain(holding, await activityOf(holding, { keepers: this.#keepers, clock })) };
+  }
+
+  sweep(options: { dryRun: boolean }): Promise<SweepReport> {
+    return this.#sweeper.sweep(options);
+  }
+
+  leases(options: { after?: string; limit: number }): Promise<Lease[]> {
+    return this.#deps.store.leases(options);
+  }
+
+  async providers(): Promise<ProviderInfo[]> {
+    await this.#hosts.read();
+    return Promise.all([...this.#deps.providers.values()].map((provider) => this.#providerInfo(provider)));
+  }
+
+  async #providerInfo({ kind, capabilities }: Provider): Promise<ProviderInfo> {
+    const { nextProbeAt, lastError, closedBecause } = this.#hosts.get(kind);
+    const state = nextProbeAt !== null ? "unreachable" : closedBecause !== null ? "closed" : "ok";
+    const reason = nextProbeAt !== null ? lastError : closedBecause;
+    const { networks, ...rest } = capabilities;
+    return {
+      provider: kind,
+      state,
+      ...(reason !== null && { reason }),
+      capabilities: { ...rest, networks: [...networks] },
+      capacity: await this.#capacity(kind),
+    };
+  }
+
+  async #capacity(provider: string): Promise<ProviderInfo["capacity"]> {
+    const held = (await this.#deps.store.leasesOf(provider)).filter(({ phase }) => phase !== "gone");
+    const promised = held.reduce((sum, { reservation }) => sum + reservation.memoryBytes, 0);
+    const slots: Amount = { used: held.length, total: this.#deps.config.slots };
+    try {
+      const { memoryBytes, disk } = await this.#room.measure(provider);
+      const used = disk.sizeBytes - disk.freeBytes;
+      return { slots, memory: { used: promised, total: memoryBytes }, disk: { used, total: disk.sizeBytes } };
+    } catch (error) {
+      const unknown = { unknown: messageOf(error) };
+      return { slots, memory: unknown, disk: unknown };
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import {
+  type AdmissionRules,
+  type Capacity,
+  type Clock,
+  diskShortage,
+  type MinFreeDisk,
+  type Provider,
+} from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { within } from "./deadline.ts";
+import { messageOf, providerOf } from "./effects.ts";
+import type { Hosts } from "./hosts.ts";
+import type { Sweeper } from "./sweeper.ts";
+
+/** A measurement older than this is taken again. */
+const FRESH_MS = 10_000;
+const MEASURE_MS = 5_000;
+
+export interface RoomConfig {
+  /** Instances on one provider. */
+  readonly slots: number | null;
+  readonly tenantQuota: number | null;
+  readonly minFreeDisk: MinFreeDisk;
+}
+
+interface RoomDeps {
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly hosts: Hosts;
+  readonly sweeper: Pick<Sweeper, "sweep" | "hasListed">;
+  readonly clock: Clock;
+  readonly config: RoomConfig;
+}
+
+/** What may be promised on each backend. It measures; the transaction that adds a row compares and decides. */
+export class Room {
+  readonly #deps: RoomDeps;
+  readonly #measured = new Map<string, { at: number; capacity: Capacity }>();
+
+  constructor(deps: RoomDeps) {
+    this.#deps = deps;
+  }
+
+  async rules(provider: string): Promise<AdmissionRules> {
+    const { hosts, config, sweeper } = this.#deps;
+    hosts.assertReachable(provider);
+    if (!sweeper.hasListed(provider)) throw notListedYet(provider);
+    const measured = await this.#withRoomOnDisk(provider);
+    const closedBecause = await this.#closedBecause(provider, measured);
+    return { ...config, measured, closedBecause };
+  }
+
+  async measure(provider: string): Promise<Capacity> {
+    const { clock } = this.#deps;
+    const last = this.#measured.get(provider);
+    if (last !== undefined && clock.now() - last.at < FRESH_MS) return last.capacity;
+    return this.#measureNow(provider);
+  }
+
+  /** When it is low, what nobody owns is cleared away first; then it is measured again, and the numbers decide. */
+  async #withRoomOnDisk(provider: string): Promise<Capacity> {
+    const { config, sweeper } = this.#deps;
+    const capacity = await this.measure(provider);
+    if (diskShortage(0, capacity, config.minFreeDisk) === undefined) return capacity;
+    await sweeper.sweep({ dryRun: false });
+    return this.#measureNow(provider);
+  }
+
+  async #measureNow(provider: string): Promise<Capacity> {
+    const { clock } = this.#deps;
+    try {
+      const backend = providerOf({ provider }, this.#deps);
+      const capacity = await within(clock, { ms: MEASURE_MS }, (signal) => backend.capacity(signal));
+      this.#measured.set(provider, { at: clock.now(), capacity });
+      return capacity;
+    } catch (error) {
+      throw unknown(provider, error);
+    }
+  }
+
+  /** A disk that was full and is not any more may be used again; any other fault needs an operator. */
+  async #closedBecause(provider: string, measured: Capacity): Promise<string | null> {
+    const { hosts, config } = this.#deps;
+    const { closedBecause } = hosts.get(provider);
+    if (closedBecause === null || !closedBecause.includes("ENOSPC")) return closedBecause;
+    if (diskShortage(0, measured, config.minFreeDisk) !== undefined) return closedBecause;
+    await hosts.reopen(provider);
+    return null;
+  }
+}
+
+function notListedYet(provider: string): HoldfastError {
+  return new HoldfastError("provider_unavailable", `it is not known yet what is on provider ${provider}`, {
+    hint: "the server is still looking; try again in a moment",
+    started: "no",
+  });
+}
+
+/** Not to know is no reason to destroy anything, nor to promise anything. */
+function unknown(provider: string, error: unknown): HoldfastError {
+  return new HoldfastError(
+    "capacity_unknown",
+    `what is free on ${provider} cannot be measured: ${messageOf(error)}`,
+    {
+      hint: "nothing was started or removed; look at the data dir's file system (`df`, `dmesg`), then try again",
+      cause: error,
+      started: "no",
+    },
+  );
+}

@@ -1,0 +1,335 @@
+import {
+  abandoned,
+  type Change,
+  type Clock,
+  type Holding,
+  idleCheckAt,
+  type KeeperControl,
+  type ListFilter,
+  type NewSandbox,
+  type Provider,
+  policyOf,
+  type RecordedEntry,
+  type SandboxRow,
+  type Store,
+} from "@holdfast/core";
+import {
+  type CreateSandbox,
+  type EnsureSandbox,
+  HoldfastError,
+  type UpdateSandbox,
+} from "@holdfast/protocol";
+import type { Bell } from "./bell.ts";
+import { checkClaim } from "./claims.ts";
+import type { Keepers } from "./keepers.ts";
+import type { Queue } from "./queue.ts";
+import type { Reconciler } from "./reconciler.ts";
+import {
+  type Asked,
+  absent,
+  checkMemory,
+  checkSupported,
+  deleting,
+  noSuchProvider,
+  notRunning,
+  parts,
+  sameSpec,
+} from "./refusals.ts";
+import type { Room } from "./room.ts";
+import { withUse } from "./use.ts";
+import { type InUse, type NewId, Waker } from "./waker.ts";
+
+/** A follower of a quiet timeline is told that it is quiet, so that a proxy does not cut it off. */
+const QUIET_MS = 15_000;
+/** What another server wrote shows only when one looks. */
+const LOOK_EVERY_MS = 500;
+/** Until there are more of them. */
+const TENANT = "default";
+
+export interface SandboxesDeps<Link extends KeeperControl> {
+  readonly store: Store;
+  readonly providers: ReadonlyMap<string, Provider>;
+  readonly defaultProvider: string;
+  readonly keepers: Keepers<Link>;
+  readonly reconciler: Reconciler;
+  readonly room: Room;
+  readonly queue: Queue;
+  readonly bell: Bell;
+  readonly clock: Clock;
+  readonly newId: NewId;
+}
+
+/** What users do with sandboxes. It writes wishes into rows, lets the reconciler act, and reports what became true. */
+export class Sandboxes<Link extends KeeperControl> {
+  readonly #deps: SandboxesDeps<Link>;
+  readonly #waker: Waker<Link>;
+
+  constructor(deps: SandboxesDeps<Link>) {
+    this.#deps = deps;
+    this.#waker = new Waker({ ...deps, use: (idOrName, asked) => this.use(idOrName, asked) });
+  }
+
+  /** The sandbox, and the intent to launch it, are written when this returns, or neither is; `wake` makes it run. */
+  async create(
+    request: CreateSandbox,
+    options: { idempotencyKey?: string; queueMs?: number } = {},
+  ): Promise<Holding> {
+    const { store, room, queue, newId } = this.#deps;
+    const { name, ...rest } = request;
+    const { spec, policy } = parts(rest);
+    const provider = this.#provider(spec.provider);
+    checkSupported(provider, spec);
+    const id = newId("sandbox");
+    const asked = { name: name ?? id, spec, policy: policyOf(policy), labels: request.labels ?? {} };
+    return queue.run(options.queueMs ?? 0, async () => {
+      const row = newSandbox(id, { ...asked, provider: provider.kind, now: await store.now() });
+      return store.insertSandbox(row, {
+        ...(options.idempotencyKey !== undefined && { idempotencyKey: options.idempotencyKey }),
+        entry: { type: "created", detail: { name: row.name, provider: row.provider } },
+        lease: await this.#waker.newLease(row, row.createdAt),
+        rules: await room.rules(provider.kind),
+      });
+    });
+  }
+
+  /** Get or create. Safe between any number of callers: the name is unique in the store. */
+  async ensure(
+    name: string,
+    request: EnsureSandbox,
+    options: { queueMs?: number } = {},
+  ): Promise<{ holding: Holding; created: boolean }> {
+    const { store } = this.#deps;
+    for (;;) {
+      const found = await store.find(name);
+      if (found !== undefined && found.sandbox.name === name)
+        return { holding: sameSpec(found, request), created: false };
+      try {
+        return { holding: await this.create({ ...request, name }, options), created: true };
+      } catch (error) {
+        if (!(error instanceof HoldfastError && error.code === "already_exists")) throw error;
+      }
+    }
+  }
+
+  async get(idOrName: string): Promise<Holding> {
+    return (await this.#deps.store.find(idOrName)) ?? this.#explainAbsence(idOrName);
+  }
+
+  list(filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }> {
+    return this.#deps.store.list(filter);
+  }
+
+  /** Also of a sandbox that was deleted, as long as it is remembered. */
+  async timeline(idOrName: string, options: { since: number; limit: number }): Promise<RecordedEntry[]> {
+    return this.#deps.store.timeline(await this.#knownId(idOrName), options);
+  }
+
+  /** The timeline as it grows, until the signal aborts or the sandbox is gone for good. */
+  async *follow(
+    idOrName: string,
+    options: { since: number; signal: AbortSignal },
+  ): AsyncGenerator<RecordedEntry | "quiet"> {
+    const { store, bell, clock } = this.#deps;
+    const id = await this.#knownId(idOrName);
+    let { since } = options;
+    while (!options.signal.aborted) {
+      const entries = await store.timeline(id, { since, limit: 100 });
+      for (const entry of entries) yield entry;
+      since = entries.at(-1)?.seq ?? since;
+      if (entries.length > 0) continue;
+      if ((await store.holding(id)) === undefined) return;
+      await bell.wait(id, { ms: store.isShared ? LOOK_EVERY_MS : QUIET_MS, clock, signal: options.signal });
+      yield "quiet";
+    }
+  }
+
+  /**
+   * The running sandbox and its keeper: woken if it must be, refused if it is not the one the caller remembers or if
+   * another client has claimed it. Counts as use.
+   */
+  async use(idOrName: string, asked: Asked = {}): Promise<InUse<Link>> {
+    const holding = await this.allowed(idOrName, asked);
+    const used = (await withUse(holding, asked, this.#deps.store)) ?? holding;
+    return this.#waker.connected(used, asked) ?? this.#waker.wake(used, asked);
+  }
+
+  /** The sandbox, if the caller may change it: it is the one that is remembered, and nobody else has claimed it. */
+  async allowed(idOrName: string, asked: Asked): Promise<Holding> {
+    const holding = await this.get(idOrName);
+    checkMemory(holding, asked);
+    checkClaim(holding, asked.claimToken);
+    return holding;
+  }
+
+  /** The running sandbox and its keeper, or `wrong_state`: a look never wakes anything. */
+  async look(idOrName: string): Promise<InUse<Link>> {
+    const holding = await this.get(idOrName);
+    const connected = this.#waker.connected(holding, {});
+    if (connected !== undefined) return connected;
+    if (holding.lease?.phase === "live") return this.#waker.wake(holding, {});
+    throw notRunning(holding);
+  }
+
+  /** An explicit start also forgives earlier failures. */
+  async start(idOrName: string, asked: Asked = {}): Promise<InUse<Link>> {
+    const holding = await this.allowed(idOrName, asked);
+    if (holding.sandbox.launchFailures === 0) return this.use(idOrName, asked);
+    const forgiven = await this.#deps.store.save(holding, { sandbox: { launchFailures: 0, failure: null } });
+    return this.#waker.wake((forgiven as Holding | undefined) ?? (await this.get(idOrName)), asked);
+  }
+
+  /** Makes it run, after `create` or `ensure`. */
+  wake(holding: Holding, asked: Asked = {}): Promise<InUse<Link>> {
+    return this.#waker.wake(holding, asked);
+  }
+
+  begin(holding: Holding): Promise<Holding> {
+    return this.#waker.begin(holding);
+  }
+
+  /** Counts as use, and wakes nothing. */
+  async touch(idOrName: string, asked: Asked = {}): Promise<Holding> {
+    const { keepers, store } = this.#deps;
+    const holding = await this.allowed(idOrName, asked);
+    const used = (await withUse(holding, asked, store)) ?? holding;
+    const link = used.lease === undefined ? undefined : keepers.link(used.lease.instanceId);
+    await link?.touch();
+    return used;
+  }
+
+  /** Changes how long it lives. What is shorter now takes effect after the keeper was asked, as ever. */
+  async update(idOrName: string, wanted: UpdateSandbox, asked: Asked = {}): Promise<Holding> {
+    const { store, keepers, reconciler } = this.#deps;
+    for (;;) {
+      const holding = await this.allowed(idOrName, asked);
+      const saved = await store.save(holding, updated(holding, wanted));
+      if (saved === undefined) continue;
+      // The keeper hears of its new policy when it is reached anew.
+      if (saved.lease !== undefined) keepers.drop(saved.lease.instanceId);
+      reconciler.kick(saved.sandboxId);
+      return saved as Holding;
+    }
+  }
+
+  /** Ends the instance and keeps the files. Done when there is evidence. */
+  async stop(idOrName: string, asked: Asked = {}): Promise<Holding> {
+    await this.allowed(idOrName, asked);
+    const holding = await this.#wish(idOrName, { desired: "stopped" });
+    await this.#deps.reconciler.settle(holding.sandboxId);
+    return this.get(holding.sandboxId);
+  }
+
+  /** Wants everything of it gone, and waits for the evidence, but no longer than asked; the work itself goes on. */
+  async delete(
+    idOrName: string,
+    options: Asked & { mode: "graceful" | "force"; waitMs: number },
+  ): Promise<"gone" | "deleting"> {
+    const { store, clock, bell, reconciler } = this.#deps;
+    const found = await store.find(idOrName);
+    if (found === undefined && (await store.tombstone(idOrName)) !== undefined) return "gone";
+    if (found !== undefined) checkClaim(found, options.claimToken);
+    const { sandboxId } = await this.#wish(idOrName, {
+      desired: "deleted",
+      deleteMode: options.mode,
+      deleteReason: found?.sandbox.deleteReason ?? "delete_requested",
+    });
+    reconciler.kick(sandboxId);
+    const until = clock.now() + options.waitMs;
+    for (;;) {
+      if ((await store.holding(sandboxId)) === undefined) return "gone";
+      const left = until - clock.now();
+      if (left <= 0) return "deleting";
+      await bell.wait(sandboxId, { ms: Math.min(left, store.isShared ? LOOK_EVERY_MS : left), clock });
+    }
+  }
+
+  /** An operator's word that an instance which cannot be proved gone no longer counts. It is hunted on. */
+  async abandon(idOrName: string, { reason }: { reason: string }): Promise<Holding> {
+    const { store, reconciler } = this.#deps;
+    for (;;) {
+      const holding = await this.get(idOrName);
+      const saved = await store.save(holding, abandoned(holding, { reason, now: holding.readAt }));
+      if (saved === undefined) continue;
+      reconciler.kick(holding.sandboxId);
+      return saved as Holding;
+    }
+  }
+
+  async #wish(idOrName: string, wish: Partial<SandboxRow>): Promise<Holding> {
+    for (;;) {
+      const holding = await this.get(idOrName);
+      const { sandbox, lease, readAt } = holding;
+      if (sandbox.desired === "deleted" && wish.desired !== "deleted") throw deleting(sandbox);
+      // Force may be asked for later; it is never taken back.
+      const deleteMode = sandbox.deleteMode === "force" ? "force" : (wish.deleteMode ?? "graceful");
+      // A wish that is there already is not made again: its backoff goes on.
+      if (sandbox.desired === wish.desired && sandbox.deleteMode === deleteMode) return holding;
+      const isEscalated = lease !== undefined && deleteMode === "force" && sandbox.deleteMode !== "force";
+      const saved = await this.#deps.store.save(holding, {
+        sandbox: { ...wish, deleteMode },
+        // A stop that becomes a forced one is tried at once, this one time.
+        ...(isEscalated &&
+          lease.nextAttemptAt !== null && { leases: { [lease.instanceId]: { nextAttemptAt: readAt } } }),
+      });
+      if (saved !== undefined) return saved as Holding;
+    }
+  }
+
+  #provider(kind: string | undefined): Provider {
+    const { providers, defaultProvider } = this.#deps;
+    const provider = providers.get(kind ?? defaultProvider);
+    if (provider !== undefined) return provider;
+    throw noSuchProvider(kind, [...providers.keys()]);
+  }
+
+  async #knownId(idOrName: string): Promise<string> {
+    const { store } = this.#deps;
+    const id = (await store.find(idOrName))?.sandboxId ?? (await store.tombstone(idOrName))?.sandboxId;
+    return id ?? this.#explainAbsence(idOrName);
+  }
+
+  async #explainAbsence(idOrName: string): Promise<never> {
+    throw absent(idOrName, await this.#deps.store.tombstone(idOrName));
+  }
+}
+
+function updated({ sandbox, lease, readAt }: Holding, { labels, ...wanted }: UpdateSandbox): Change {
+  const policy = policyOf({ ...sandbox.policy, ...wanted });
+  const { maxLifetimeSeconds } = policy;
+  const since = lease?.admittedAt ?? readAt;
+  return {
+    sandbox: { policy, ...(labels !== undefined && { labels }) },
+    ...(lease?.phase === "live" && {
+      leases: {
+        [lease.instanceId]: {
+          idleCheckAt: idleCheckAt(policy, sandbox.lastUsedAt),
+          hardStopAt: maxLifetimeSeconds === null ? null : since + maxLifetimeSeconds * 1000,
+        },
+      },
+    }),
+    entries: [{ type: "updated", detail: { ...wanted, ...(labels !== undefined && { labels }) } }],
+  };
+}
+
+function newSandbox(
+  id: string,
+  asked: Pick<SandboxRow, "name" | "provider" | "spec" | "policy" | "labels"> & { now: number },
+): NewSandbox {
+  const { now, ...row } = asked;
+  return {
+    id,
+    ...row,
+    tenantId: TENANT,
+    desired: "active",
+    deleteMode: "graceful",
+    deleteReason: null,
+    createdAt: now,
+    lastUsedAt: now,
+    turns: [],
+    claim: null,
+    launchFailures: 0,
+    failure: null,
+    lastDeath: null,
+    diskRetryAt: null,
+  };
+}

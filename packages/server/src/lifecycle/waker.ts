@@ -1,0 +1,166 @@
+import type { Clock, Holding, KeeperControl, Lease, NewLease, SandboxRow, Store } from "@holdfast/core";
+import type { HoldfastError } from "@holdfast/protocol";
+import type { Bell } from "./bell.ts";
+import type { Keepers } from "./keepers.ts";
+import type { Queue } from "./queue.ts";
+import type { Reconciler } from "./reconciler.ts";
+import { type Asked, absent, endedMeanwhile, launchFailed, refuseHopeless, stuck } from "./refusals.ts";
+import type { Room } from "./room.ts";
+
+/** From the reservation to an admitted keeper. A local one takes 0.1 s; the rest is for a machine that is drowning. */
+const STARTUP_DEADLINE_MS = 60_000;
+/** A call that needs a sandbox which is just being stopped, or out of reach, waits so long for that to pass. */
+const PATIENCE_MS = 30_000;
+/** Somebody who needs a quarantined sandbox makes us try at once, but not more often than this. */
+const HURRY_EVERY_MS = 10_000;
+/** How long an order to rest takes to be written, or to be taken back. */
+const QUIESCED_MS = 500;
+/** Of one that names no limit: what an idle sandbox costs, so that many small ones fit. */
+const DEFAULT_MEMORY_BYTES = 32 * 1024 ** 2;
+
+/** Ids and secrets, by what they are for. */
+export type NewId = (kind: "sandbox" | "instance" | "secret" | "turn" | "claim") => string;
+
+/** A sandbox that runs, and the line to its keeper. */
+export interface InUse<Link> {
+  readonly holding: Holding;
+  readonly link: Link;
+  /** The standing claim that the call came under. */
+  readonly claimFence?: number;
+  /** The keeper was just told to rest: waits until that is over, and wakes it. Nothing was started before. */
+  again(): Promise<InUse<Link>>;
+}
+
+export interface WakerDeps<Link extends KeeperControl> {
+  readonly store: Store;
+  readonly keepers: Keepers<Link>;
+  readonly reconciler: Reconciler;
+  readonly room: Room;
+  readonly queue: Queue;
+  readonly bell: Bell;
+  readonly clock: Clock;
+  readonly newId: NewId;
+  /** The whole way again, with all its checks. */
+  readonly use: (idOrName: string, asked: Asked) => Promise<InUse<Link>>;
+}
+
+/** Makes sandboxes run: the one place where a launch is asked for. */
+export class Waker<Link extends KeeperControl> {
+  readonly #deps: WakerDeps<Link>;
+  readonly #hurriedAt = new Map<string, number>();
+
+  constructor(deps: WakerDeps<Link>) {
+    this.#deps = deps;
+  }
+
+  /** Promises that it will run: the intent is on the disk when this returns, and the next server knows of it, too. */
+  async begin(holding: Holding): Promise<Holding> {
+    const { store, reconciler } = this.#deps;
+    const begun = holding.lease === undefined ? await this.#reserve(holding, {}) : undefined;
+    reconciler.kick(holding.sandboxId);
+    return begun ?? (await store.holding(holding.sandboxId)) ?? holding;
+  }
+
+  /** Makes it run: waits for a stop that is under way, then launches. */
+  async wake(first: Holding, asked: Asked = {}): Promise<InUse<Link>> {
+    const { store, reconciler, clock } = this.#deps;
+    const until = clock.now() + PATIENCE_MS;
+    let holding: Holding | undefined = first;
+    let reservedAfter = first.lease?.phase === "reserved" ? first.sandbox : undefined;
+    while (holding !== undefined) {
+      refuseHopeless(holding);
+      if (holding.lease === undefined) {
+        if (reservedAfter !== undefined) throw whyGone(holding, reservedAfter);
+        if ((await this.#reserve(holding, asked)) !== undefined) reservedAfter = holding.sandbox;
+      } else await this.#hurry(holding);
+      await reconciler.settle(first.sandboxId);
+      holding = await store.holding(first.sandboxId);
+      const connected = holding === undefined ? undefined : this.connected(holding, asked);
+      if (connected !== undefined) return connected;
+      if (holding !== undefined) await this.#waitIfStuck(holding, until);
+    }
+    throw absent(first.sandboxId, await store.tombstone(first.sandboxId));
+  }
+
+  async #reserve(holding: Holding, asked: Asked): Promise<Holding | undefined> {
+    const { store, room, queue } = this.#deps;
+    const { sandbox } = holding;
+    return queue.run(asked.queueMs ?? 0, async () => {
+      const rules = await room.rules(sandbox.provider);
+      return store.reserve(holding, await this.newLease(sandbox, await store.now()), rules);
+    });
+  }
+
+  async newLease(
+    sandbox: Pick<SandboxRow, "id" | "tenantId" | "provider" | "spec">,
+    now: number,
+  ): Promise<NewLease> {
+    const { store, newId } = this.#deps;
+    const { memoryMiB } = sandbox.spec.limits ?? {};
+    return {
+      instanceId: newId("instance"),
+      installationId: await store.installationId(),
+      sandboxId: sandbox.id,
+      tenantId: sandbox.tenantId,
+      provider: sandbox.provider,
+      secret: newId("secret"),
+      reservation: {
+        memoryBytes: memoryMiB === undefined ? DEFAULT_MEMORY_BYTES : memoryMiB * 1024 ** 2,
+        diskBytes: 0,
+      },
+      createdAt: now,
+      notAfter: now + STARTUP_DEADLINE_MS,
+      startupDeadlineAt: now + STARTUP_DEADLINE_MS,
+    };
+  }
+
+  /** The slow ladder of a quarantined instance is not for somebody who needs the sandbox now. */
+  async #hurry(holding: Holding): Promise<void> {
+    const { store, clock } = this.#deps;
+    const { lease, sandboxId, readAt } = holding;
+    const waits = lease?.phase === "quarantined" || lease?.stopReason === "orphan";
+    if (lease === undefined || !waits || lease.nextAttemptAt === null || lease.nextAttemptAt <= readAt)
+      return;
+    if (clock.now() - (this.#hurriedAt.get(sandboxId) ?? Number.NEGATIVE_INFINITY) < HURRY_EVERY_MS) return;
+    this.#hurriedAt.set(sandboxId, clock.now());
+    await store.save(holding, { leases: { [lease.instanceId]: { nextAttemptAt: readAt } } });
+  }
+
+  /** Nothing can be done now: until the next attempt, or a change. Past the patience, why. */
+  async #waitIfStuck(holding: Holding, until: number): Promise<void> {
+    const { bell, clock } = this.#deps;
+    const { lease, readAt } = holding;
+    const wait = lease?.nextAttemptAt ?? null;
+    if (lease === undefined || wait === null || wait <= readAt) return;
+    const left = until - clock.now();
+    if (left < wait - readAt) throw stuck(holding);
+    await bell.wait(holding.sandboxId, { ms: wait - readAt, clock });
+  }
+
+  /** The line to it, if it runs and this server has one. */
+  connected(holding: Holding, asked: Asked): InUse<Link> | undefined {
+    const { lease, sandbox } = holding;
+    if (lease?.phase !== "live" || sandbox.desired !== "active") return undefined;
+    const link = this.#deps.keepers.link(lease.instanceId);
+    if (link === undefined) return undefined;
+    return {
+      holding,
+      link,
+      ...(asked.claimToken !== undefined && { claimFence: sandbox.claimFence }),
+      again: () => this.#again(lease, asked),
+    };
+  }
+
+  /** The stop that the keeper was made ready for is about to be written, or was given up. */
+  async #again({ sandboxId }: Lease, asked: Asked): Promise<InUse<Link>> {
+    const { bell, clock } = this.#deps;
+    await bell.wait(sandboxId, { ms: QUIESCED_MS, clock });
+    return this.#deps.use(sandboxId, asked);
+  }
+}
+
+/** `before`: as it was when this call launched it. */
+function whyGone(holding: Holding, before: SandboxRow): HoldfastError {
+  const failedAgain = holding.sandbox.launchFailures > before.launchFailures;
+  return failedAgain ? launchFailed(holding.sandbox) : endedMeanwhile(holding);
+}

@@ -1,0 +1,145 @@
+import { type Clock, type Holding, type KeeperControl, type Lease, stateOf } from "@holdfast/core";
+import type { InstanceInfo, Why } from "@holdfast/protocol";
+import { standingClaim } from "./claims.ts";
+import { within } from "./deadline.ts";
+import type { Keepers } from "./keepers.ts";
+
+/** `why` is for looking: a keeper that does not answer at once is part of the answer. */
+const LOOK_MS = 1_000;
+
+/** What its keeper says of it now; `undefined` if there is none to ask. */
+export interface Activity {
+  readonly idleForMs: number;
+  readonly heldAwakeBy: readonly string[];
+}
+
+/** Asks the keeper, which does not count as use. */
+export async function activityOf(
+  { lease }: Holding,
+  { keepers, clock }: { keepers: Keepers<KeeperControl>; clock: Clock },
+): Promise<Activity | string | undefined> {
+  const link = lease === undefined ? undefined : keepers.link(lease.instanceId);
+  if (link === undefined) return lease?.phase === "live" ? "its keeper is not connected" : undefined;
+  try {
+    return await within(clock, { ms: LOOK_MS }, () => link.activity());
+  } catch (error) {
+    return `its keeper does not answer: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+/** Why it lives, when it will be reaped and what prevents that, and why it last died. */
+export function explain(holding: Holding, activity: Activity | string | undefined): Why {
+  const { sandbox, lease, debts } = holding;
+  const { turns, policy, lastDeath, failure } = sandbox;
+  const claim = standingClaim(holding);
+  const known = typeof activity === "object" ? activity : undefined;
+  const held = [...turns.map(({ turnId }) => `turn ${turnId} is open`), ...(known?.heldAwakeBy ?? [])];
+  return {
+    sandbox: { id: sandbox.id, name: sandbox.name, state: stateOf(holding), generation: sandbox.generation },
+    alive: aliveBecause(holding, activity),
+    heldAwakeBy: held,
+    ...(known !== undefined && { idleForSeconds: Math.floor(known.idleForMs / 1000) }),
+    ...reaping(holding, known),
+    onIdle: policy.onIdle,
+    ...(typeof lease?.hardStopAt === "number" && { endsAt: iso(lease.hardStopAt) }),
+    openTurns: turns.map(({ turnId, startedAt, expiresAt }) => ({
+      turnId,
+      startedAt: iso(startedAt),
+      expiresAt: iso(expiresAt),
+    })),
+    ...(claim !== undefined && {
+      claim: {
+        claimId: claim.claimId,
+        holder: claim.holder,
+        fence: claim.fence,
+        expiresAt: iso(claim.expiresAt),
+      },
+    }),
+    ...(lease !== undefined && { instance: instanceInfo(lease) }),
+    debts: debts.map(instanceInfo),
+    ...(lastDeath !== null && { lastDeath }),
+    ...(failure !== null && { failure }),
+    next: nextOf(holding, { held, known }),
+  };
+}
+
+function aliveBecause({ sandbox, lease }: Holding, activity: Activity | string | undefined): string[] {
+  if (lease === undefined) return [];
+  const { policy } = sandbox;
+  if (lease.phase !== "live") return [`its instance is ${lease.phase}${because(lease.stopReason)}`];
+  const idle =
+    policy.onIdle === "keep"
+      ? "it is kept however idle it is"
+      : `it was used at ${iso(sandbox.lastUsedAt)}, and may be idle for ${seconds(policy.lifetimeSeconds)}`;
+  return [idle, ...(typeof activity === "string" ? [activity] : [])];
+}
+
+function reaping({ sandbox, lease, readAt }: Holding, known: Activity | undefined): { reapsAt?: string } {
+  const { onIdle, lifetimeSeconds } = sandbox.policy;
+  if (lease?.phase !== "live" || onIdle === "keep") return {};
+  const idleSince = known === undefined ? sandbox.lastUsedAt : readAt - known.idleForMs;
+  return { reapsAt: iso(Math.max(idleSince + lifetimeSeconds * 1000, readAt)) };
+}
+
+function nextOf(
+  holding: Holding,
+  { held, known }: { held: readonly string[]; known: Activity | undefined },
+): string {
+  const { sandbox, lease } = holding;
+  const { onIdle } = sandbox.policy;
+  if (lease === undefined) return withoutInstance(holding);
+  if (lease.phase !== "live") return ending(lease);
+  if (held.length > 0) return `nothing, while it is held awake: ${held.join("; ")}`;
+  if (onIdle === "keep") return "nothing: idleness does not end it";
+  const verb = onIdle === "remove" ? "removed, with its files" : "stopped, and its files are kept";
+  return `unless it is used, it is ${verb} at ${reaping(holding, known).reapsAt}`;
+}
+
+function withoutInstance({ sandbox, debts }: Holding): string {
+  if (sandbox.desired === "deleted") {
+    const retry = sandbox.diskRetryAt === null ? "" : `, at ${iso(sandbox.diskRetryAt)}`;
+    return `its disk is removed${retry}; then it is gone`;
+  }
+  if (debts.length > 0) return "the next use starts it; what was abandoned is hunted on";
+  return sandbox.failure === null ? "the next use starts it" : "an explicit start tries again";
+}
+
+function ending(lease: Lease): string {
+  const at = lease.nextAttemptAt === null ? "now" : `at ${iso(lease.nextAttemptAt)}`;
+  switch (lease.phase) {
+    case "reserved":
+    case "creating":
+    case "starting":
+      return `it comes to life, or is given up at ${iso(lease.startupDeadlineAt)}`;
+    case "quarantined":
+      return `${lease.attempts} attempts to stop it failed; the next is ${at}, and so on for ever`;
+    default:
+      return `attempt ${lease.attempts + 1} to stop it is ${at}${because(lease.stopReason)}`;
+  }
+}
+
+function instanceInfo(lease: Lease): InstanceInfo {
+  const { phase, provider, instanceId, generation, attempts, nextAttemptAt, lastError } = lease;
+  return {
+    phase,
+    provider,
+    instanceId,
+    generation,
+    since: iso(lease.createdAt),
+    attempts,
+    ...(nextAttemptAt !== null && { nextAttemptAt: iso(nextAttemptAt) }),
+    ...(lastError !== null && { lastError }),
+  };
+}
+
+function because(reason: string | null): string {
+  return reason === null ? "" : ` (${reason})`;
+}
+
+function seconds(n: number): string {
+  return `${n} s`;
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}
