@@ -70,6 +70,18 @@ describe("as PID 1", () => {
   });
 });
 
+test("work that an orphan did, unseen between two checks, is use until its end", async () => {
+  await using keeper = await startPid1();
+  const burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
+  await exec(keeper, { command: `(env -i setsid sh -c '${burn}' &)`, commandId: "c1" });
+  const activity = async () => (await keeper.call("/v1/activity")).body;
+  while ((await activity()).heldAwakeBy.length === 0) await Bun.sleep(2);
+  while ((await activity()).heldAwakeBy.length > 0) await Bun.sleep(5);
+  // It is reaped some time after it has ended; if that is no use, the test does not end.
+  const judge = async () => (await keeper.call("/v1/quiesce", { lifetimeMs: 60_000 })).body.because[0];
+  while (!(await judge()).endsWith("s ago: what command c1 left running ended")) await Bun.sleep(5);
+});
+
 test("SIGTERM ends everything in the sandbox, then the keeper, and nothing is left", async () => {
   await using keeper = await startPid1();
   // Seen from outside, so by a command line that nothing else on this machine has.

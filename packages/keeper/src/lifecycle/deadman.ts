@@ -126,7 +126,7 @@ interface Times {
 }
 
 /** What the times alone say. */
-export function endDue(times: Times): "max_lifetime" | "orphan_limit" | "if_idle" | undefined {
+function endDue(times: Times): "max_lifetime" | "orphan_limit" | "if_idle" | undefined {
   const left = leftMs(times);
   if (left.age <= 0) return "max_lifetime";
   if (left.orphan <= 0) return "orphan_limit";

@@ -23,7 +23,6 @@ export interface LifecycleOptions {
 
 /** What decides how long the instance lives: who uses it, who may, and whether there is still a server. */
 export class Lifecycle {
-  readonly engine: Engine;
   readonly gate: Gate;
   readonly claims: Claims;
   readonly activity: Activity;
@@ -33,7 +32,6 @@ export class Lifecycle {
 
   constructor({ engine, sessions, terminals, admission, timers, onEnd }: LifecycleOptions) {
     const elapsed = () => timers.elapsed();
-    this.engine = engine;
     this.gate = new Gate({ elapsed, use: engine.use });
     this.claims = new Claims(engine.boot.stateDir);
     this.activity = new Activity({ engine, sessions, terminals, gate: this.gate, elapsed });

@@ -1,7 +1,7 @@
 /**
  * What a request is to the sandbox:
  *
- *   - `own`: the server and the keeper among themselves
+ *   - `own`: the server and the keeper among themselves; a handler sees to what of it is use
  *   - `look`: changes nothing, is no use, and is always answered
  *   - `end`: ends something. It is use, but nothing new begins, so an idle instance that is to be stopped does it, too
  *   - `work`: everything else, also what does not exist yet
@@ -16,6 +16,7 @@ const OWN: ReadonlySet<string> = new Set([
   "/v1/quiesce",
   "/v1/resume",
   "/v1/activity",
+  "/v1/touch",
   "/v1/claim-fence",
 ]);
 const ENDS: ReadonlySet<string> = new Set(["/v1/commands/:id/cancel", "/v1/processes/:id/kill"]);

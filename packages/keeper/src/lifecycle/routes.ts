@@ -4,7 +4,7 @@ import type { Lifecycle } from "./lifecycle.ts";
 
 /** How the server learns whether the sandbox is in use, and says what is to become of it. */
 export function lifecycleRoutes(parts: Lifecycle): Routes {
-  const { engine, gate, claims, watches } = parts;
+  const { gate, claims, watches } = parts;
   return {
     "/v1/watch": { GET: () => watches.hold() },
     "/v1/quiesce": { POST: async (call) => Response.json(quiesce(parts, await call.body(QuiesceRequest))) },
@@ -16,8 +16,10 @@ export function lifecycleRoutes(parts: Lifecycle): Routes {
     },
     "/v1/activity": { GET: () => Response.json(show(parts)) },
     "/v1/touch": {
-      POST: () => {
-        engine.use.note("it was touched");
+      POST: (call) => {
+        // It is over before it is answered, so that the answer does not say that it is still going on.
+        call.checkClaim();
+        gate.enter({ kind: "work", what: "a touch" })();
         return Response.json(show(parts));
       },
     },
