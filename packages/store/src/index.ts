@@ -1,1 +1,2 @@
+export { PostgresStore } from "./postgres/postgres-store.ts";
 export { SqliteStore } from "./sqlite/sqlite-store.ts";

@@ -4,18 +4,14 @@ import { HoldfastError } from "@holdfast/protocol";
 /** The disk or another process is in the way: the transaction was undone, and may work later. */
 const PASSING = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
 
-/** Runs one transaction. What may pass becomes `unavailable`; anything else is a defect, and stays what it is. */
-export function explained<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof SQLiteError && PASSING.test(error.code ?? ""))) throw error;
-    throw new HoldfastError("unavailable", `the database cannot be used: ${error.message}`, {
-      hint: hintFor(error.code ?? ""),
-      details: { sqlite: error.code },
-      cause: error,
-    });
-  }
+/** What may pass becomes `unavailable`; anything else is a defect, and stays what it is. */
+export function explained(error: unknown): unknown {
+  if (!(error instanceof SQLiteError && PASSING.test(error.code ?? ""))) return error;
+  return new HoldfastError("unavailable", `the database cannot be used: ${error.message}`, {
+    hint: hintFor(error.code ?? ""),
+    details: { sqlite: error.code },
+    cause: error,
+  });
 }
 
 function hintFor(code: string): string {

@@ -4,13 +4,13 @@ import { HoldfastError } from "@holdfast/protocol";
 import { migrations } from "./migrations.ts";
 
 /** Opens the database and brings its schema up to date; refuses one that a newer version has already moved on. */
-export function openDatabase(path: string): Database {
+export function openDatabase(path: string, now: number): Database {
   const db = openPrivately(path);
   db.run("PRAGMA synchronous = FULL");
   // We alone write. A backup or a curious person may hold it for a moment, and while we wait nobody is served.
   db.run("PRAGMA busy_timeout = 1000");
   try {
-    migrate(db);
+    migrate(db, now);
   } catch (error) {
     db.close();
     throw error;
@@ -32,12 +32,12 @@ function openPrivately(path: string): Database {
   }
 }
 
-function migrate(db: Database): void {
+function migrate(db: Database, now: number): void {
   db.transaction(() => {
     const row = db.query<{ user_version: number }, []>("PRAGMA user_version").get();
     const from = row?.user_version ?? 0;
     if (from > migrations.length) throw tooNew(from);
-    for (const step of migrations.slice(from)) db.run(step);
+    for (const step of migrations.slice(from)) db.run(step.replaceAll("{now}", String(now)));
     db.run(`PRAGMA user_version = ${migrations.length}`);
   }).immediate();
 }

@@ -1,0 +1,66 @@
+import { expect, test } from "bun:test";
+import { type Context, storeOf } from "./store-fixtures.ts";
+
+const minute = { owner: "me", ttlMs: 60_000 };
+
+export function jobSuite(context: Context): void {
+  test("a job is there once, taken by one server, and remembers what its last run left", async () => {
+    const under = context();
+    const { store } = under;
+    await store.addJob("sweep", 100);
+    await store.addJob("sweep", 50);
+    expect(await store.nextDueAt({ except: [] })).toBe(100);
+    const taken = await Promise.all([0, 1, 2].map((i) => storeOf(under, i).takeJobs(minute)));
+    const [job, ...others] = taken.flat();
+    expect(others).toEqual([]);
+    expect(job).toEqual({
+      name: "sweep",
+      ticket: { key: "job:sweep", owner: "me", no: 1, until: expect.any(Number), ttlMs: 60_000 },
+      readAt: expect.any(Number),
+      memory: {},
+    });
+    if (job === undefined) return;
+    expect(await store.nextDueAt({ except: [] })).toBe(job.ticket.until);
+    await store.hurryJob("sweep");
+    expect(await store.takeJobs(minute)).toEqual([]);
+    await store.finishJob(job, { dueAt: job.readAt + 600_000, memory: { seen: 3 } });
+    expect(await store.takeJobs(minute)).toEqual([]);
+    expect(await store.nextDueAt({ except: [] })).toBe(job.readAt + 600_000);
+    await store.hurryJob("sweep");
+    expect(await store.takeJobs(minute)).toMatchObject([{ memory: { seen: 3 }, ticket: { no: 2 } }]);
+  });
+
+  test("a job under a stale ticket is neither finished nor renewed nor given back", async () => {
+    const { store } = context();
+    await store.addJob("sweep", 1);
+    const [stale] = await store.takeJobs({ owner: "me", ttlMs: 0 });
+    const [current] = await store.takeJobs({ owner: "you", ttlMs: 60_000 });
+    if (stale === undefined || current === undefined) throw new Error("no job was taken");
+    await store.finishJob(stale, { dueAt: 7, memory: { stale: true } });
+    expect(await store.renew(stale.ticket)).toBeUndefined();
+    await store.release(stale.ticket);
+    expect(await store.takeJobs(minute)).toEqual([]);
+    expect(await store.renew(current.ticket)).toMatchObject({ key: "job:sweep", no: current.ticket.no });
+    await store.release(current.ticket);
+    expect(await store.takeJobs(minute)).toMatchObject([{ memory: {} }]);
+  });
+
+  test("a host is written and read as it is", async () => {
+    const { store } = context();
+    const host = {
+      provider: "b",
+      failures: 2,
+      nextProbeAt: 9,
+      lastError: "no route",
+      lastListedAt: 4,
+      closedBecause: null,
+    };
+    await store.saveHost(host);
+    await store.saveHost({ ...host, provider: "a", nextProbeAt: null, lastListedAt: null });
+    await store.saveHost({ ...host, failures: 3, closedBecause: "EROFS" });
+    expect(await store.hosts()).toEqual([
+      { ...host, provider: "a", nextProbeAt: null, lastListedAt: null },
+      { ...host, failures: 3, closedBecause: "EROFS" },
+    ]);
+  });
+}
