@@ -2,10 +2,14 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type {
+  AbsenceProof,
   Capabilities,
+  Capacity,
   Check,
   DiskObservation,
   Found,
+  FoundDisk,
+  FoundInstance,
   InstanceRef,
   LaunchPlan,
   Observation,
@@ -13,22 +17,20 @@ import type {
   SandboxRef,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
-import { startFakeKeeper } from "./fake-keeper.ts";
+import { type FakeKeeper, type FakeKeeperState, startFakeKeeper } from "./fake-keeper.ts";
+import { diskFull, type Faults, taken, unavailable, unreachable } from "./fake-provider-faults.ts";
+import { assertSafeId, isSameInstance, isSameSandbox, nameOf } from "./fake-provider-names.ts";
 
 /** Stays after a crash, as a container or a directory does, until it is stopped. */
 interface FakeInstance {
-  readonly ref: InstanceRef;
+  readonly found: FoundInstance;
   readonly socketPath: string;
-  keeper: Bun.Server<undefined> | undefined;
+  keeper: FakeKeeper | undefined;
+  /** How its end can be proved, once it has ended. */
+  endedBy: AbsenceProof;
 }
 
-/** Faults to be had, each until it is taken back. `lostAnswer`: the work is done, the reply is not received. */
-export interface Faults {
-  launch?: "fails" | "lostAnswer";
-  stop?: "fails" | "lostAnswer" | "survives";
-  observe?: "fails";
-  removeDisk?: "fails";
-}
+const GIB = 1024 ** 3;
 
 /** A provider in memory whose keepers are real sockets that answer just enough. Passes the provider's own suite. */
 export class FakeProvider implements Provider {
@@ -40,78 +42,123 @@ export class FakeProvider implements Provider {
     limits: { enforced: false, detail: "a fake has none" },
   };
   readonly faults: Faults = {};
+  /** What `capacity` answers. */
+  room: Capacity = {
+    slots: null,
+    memoryBytes: 64 * GIB,
+    disk: { sizeBytes: 100 * GIB, freeBytes: 80 * GIB, inodes: 1_000_000, freeInodes: 900_000 },
+  };
   /** What was asked of the backend, in order: for counting, not for asserting how. */
   readonly launches: string[] = [];
+  readonly #now: () => number;
   readonly #dir = mkdtempSync(join(tmpdir(), "holdfast-fake-"));
   readonly #instances = new Map<string, FakeInstance>();
-  readonly #disks = new Map<string, SandboxRef>();
+  readonly #disks = new Map<string, FoundDisk>();
+
+  /** `now`: the backend's clock. */
+  constructor({ now = Date.now }: { now?: () => number } = {}) {
+    this.#now = now;
+  }
 
   async probe(): Promise<readonly Check[]> {
-    return [{ name: "fake", ok: true, required: true, detail: "always there" }];
+    const ok = this.faults.backend !== "unreachable";
+    return [{ name: "fake", ok, required: true, detail: ok ? "is there" : "cannot be reached" }];
   }
 
   async launch(ref: InstanceRef, plan: LaunchPlan): Promise<void> {
-    const name = nameOf(ref);
+    this.#assertReachable();
     if (this.faults.launch === "fails") throw new HoldfastError("launch_failed", "the image is broken");
-    const there = this.#instances.get(name);
+    if (this.faults.launch === "diskFull") throw diskFull();
+    assertLaunchable(ref);
+    const there = this.#instances.get(nameOf(ref));
     if (there === undefined) this.#start(ref, plan);
     else assertAccepted(there, ref);
-    if (this.faults.launch === "lostAnswer") throw new HoldfastError("unavailable", "the answer was lost");
+    if (this.faults.launch === "lostAnswer") throw unavailable("the answer was lost");
   }
 
   async observe(ref: InstanceRef): Promise<Observation> {
-    if (this.faults.observe === "fails") throw new HoldfastError("provider_unavailable", "could not look");
-    const found = this.#find(ref);
-    if (found?.keeper === undefined) return { state: "absent", detail: "not in memory" };
-    return {
-      state: "running",
-      keeper: { kind: "unix", path: found.socketPath },
-      limits: { state: "none" },
-      detail: nameOf(ref),
-    };
+    this.#assertReachable();
+    if (this.faults.observe === "fails") throw unavailable("could not look");
+    if (this.faults.observe === "notFound")
+      return { state: "absent", proof: "not_found", detail: "never heard of it" };
+    return this.#look(ref);
   }
 
   async stop(ref: InstanceRef): Promise<Observation> {
-    if (this.faults.stop === "fails") throw new HoldfastError("provider_unavailable", "could not stop");
+    this.#assertReachable();
+    if (this.faults.stop === "fails") throw unavailable("could not stop");
+    const before = this.#look(ref);
     if (this.faults.stop !== "survives" && this.#find(ref) !== undefined) {
       this.kill(ref);
       this.#instances.delete(nameOf(ref));
     }
-    if (this.faults.stop === "lostAnswer") throw new HoldfastError("unavailable", "the answer was lost");
-    return this.observe(ref);
+    if (this.faults.stop === "lostAnswer") throw unavailable("the answer was lost");
+    // What ended before this stop ended as it did.
+    return before.state === "absent" ? before : this.#look(ref);
   }
 
   async removeDisk(sandbox: SandboxRef): Promise<DiskObservation> {
+    this.#assertReachable();
     assertSafeId(sandbox.sandboxId);
-    if (this.faults.removeDisk === "fails")
-      throw new HoldfastError("provider_unavailable", "could not remove");
-    if ([...this.#instances.values()].some(({ ref }) => isSameSandbox(ref, sandbox))) {
+    if (this.faults.removeDisk === "fails") throw unavailable("could not remove");
+    if ([...this.#instances.values()].some(({ found }) => isSameSandbox(found.ref, sandbox))) {
       throw new HoldfastError(
         "wrong_state",
         "cannot remove the disk: an instance of the sandbox still exists",
       );
     }
     const disk = this.#disks.get(sandbox.sandboxId);
-    if (disk !== undefined && isSameSandbox(disk, sandbox)) this.#disks.delete(sandbox.sandboxId);
+    if (disk !== undefined && isSameSandbox(disk.ref, sandbox)) this.#disks.delete(sandbox.sandboxId);
     return { state: "absent", detail: "not in memory" };
   }
 
-  async discover(installationId: string): Promise<readonly Found[]> {
-    const instances = [...this.#instances.values()].map(({ ref }) => ({ kind: "instance", ref }) as const);
-    const disks = [...this.#disks.values()].map((ref) => ({ kind: "disk", ref }) as const);
-    return [...instances, ...disks].filter(({ ref }) => ref.installationId === installationId);
+  async discover(): Promise<readonly Found[]> {
+    this.#assertReachable();
+    if (this.faults.discover === "fails") throw unavailable("the list came only in part");
+    return [...[...this.#instances.values()].map(({ found }) => found), ...this.#disks.values()];
+  }
+
+  async capacity(): Promise<Capacity> {
+    this.#assertReachable();
+    if (this.faults.capacity === "unknown")
+      throw new HoldfastError("capacity_unknown", "the fake cannot measure itself");
+    return this.room;
   }
 
   /** As a crash would: what is left of it is not started again. */
   kill(ref: InstanceRef): void {
-    const found = this.#find(ref);
-    void found?.keeper?.stop(true);
-    if (found !== undefined) found.keeper = undefined;
+    const there = this.#find(ref);
+    there?.keeper?.close();
+    if (there !== undefined) there.keeper = undefined;
+  }
+
+  /** Everything ends at once, and what is left says so. */
+  reboot(): void {
+    for (const there of this.#instances.values()) {
+      this.kill(there.found.ref);
+      there.endedBy = "host_reset";
+    }
+  }
+
+  /** One that runs, and of which nothing but its name can be read. Returns what it is found as. */
+  plantLegacy({ installationId, sandboxId, generation }: InstanceRef): InstanceRef {
+    const instanceId = `legacy:${nameOf({ sandboxId, generation })}`;
+    const ref = { installationId, sandboxId, instanceId, generation };
+    this.#add({ kind: "instance", ref, createdAt: null, lifetimeSeconds: null, fence: null, legacy: true });
+    return ref;
+  }
+
+  /** What its keeper was told, and what it is to answer. */
+  keeperOf(ref: InstanceRef): FakeKeeperState {
+    const state = this.#find(ref)?.keeper?.state;
+    if (state === undefined) throw new Error(`${nameOf(ref)} has no keeper`);
+    return state;
   }
 
   /** Those that run. */
   refs(): InstanceRef[] {
-    return [...this.#instances.values()].filter(({ keeper }) => keeper !== undefined).map(({ ref }) => ref);
+    const running = [...this.#instances.values()].filter(({ keeper }) => keeper !== undefined);
+    return running.map(({ found }) => found.ref);
   }
 
   /** Everything that was not removed: instances, disks, sockets. */
@@ -125,48 +172,54 @@ export class FakeProvider implements Provider {
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
+  #assertReachable(): void {
+    if (this.faults.backend === "unreachable") throw unreachable();
+  }
+
+  #look(ref: InstanceRef): Observation {
+    const there = this.#find(ref);
+    if (there?.keeper === undefined) {
+      return { state: "absent", proof: there?.endedBy ?? "exited", detail: "does not run in memory" };
+    }
+    return {
+      state: "running",
+      keeper: { kind: "unix", path: there.socketPath },
+      limits: { state: "none" },
+      detail: nameOf(ref),
+    };
+  }
+
   /** By its whole identity: another's instance of the same name is as good as not there. */
   #find(ref: InstanceRef): FakeInstance | undefined {
-    const found = this.#instances.get(nameOf(ref));
-    return found !== undefined && isSameInstance(found.ref, ref) ? found : undefined;
+    const there = this.#instances.get(nameOf(ref));
+    return there !== undefined && isSameInstance(there.found.ref, ref) ? there : undefined;
   }
 
-  #start(ref: InstanceRef, { secret }: LaunchPlan): void {
+  #start(ref: InstanceRef, { secret, lifetimeSeconds, fence }: LaunchPlan): void {
     const { installationId, sandboxId } = ref;
     const disk = this.#disks.get(sandboxId);
-    if (disk !== undefined && !isSameSandbox(disk, ref))
+    if (disk !== undefined && !isSameSandbox(disk.ref, ref))
       throw taken("the disk belongs to another installation");
-    this.#disks.set(sandboxId, { installationId, sandboxId });
+    const createdAt = this.#now();
+    if (disk === undefined)
+      this.#disks.set(sandboxId, { kind: "disk", ref: { installationId, sandboxId }, createdAt });
     this.launches.push(nameOf(ref));
-    const socketPath = join(this.#dir, `${this.launches.length}.sock`);
-    const keeper = startFakeKeeper(ref, { socketPath, secret });
-    this.#instances.set(nameOf(ref), { ref, socketPath, keeper });
+    this.#add({ kind: "instance", ref, createdAt, lifetimeSeconds, fence, legacy: false }, secret);
+  }
+
+  #add(found: FoundInstance, secret = "nobody knows it"): void {
+    const socketPath = join(this.#dir, `${found.ref.sandboxId}-${found.ref.generation}.sock`);
+    const keeper = startFakeKeeper(found.ref, { socketPath, secret });
+    this.#instances.set(nameOf(found.ref), { found, socketPath, keeper, endedBy: "exited" });
   }
 }
 
-function assertAccepted(there: FakeInstance, ref: InstanceRef): void {
-  if (!isSameInstance(there.ref, ref)) throw taken(`${nameOf(ref)} is already the name of another instance`);
-  if (there.keeper === undefined) throw new HoldfastError("launch_failed", `${nameOf(ref)} has ended before`);
+function assertLaunchable(ref: InstanceRef): void {
+  if (!ref.instanceId.startsWith("legacy:")) return;
+  throw new HoldfastError("invalid_argument", "one of which only the name is known cannot be launched");
 }
 
-function taken(message: string): HoldfastError {
-  return new HoldfastError("already_exists", message, { started: "no" });
-}
-
-function isSameSandbox(a: SandboxRef, b: SandboxRef): boolean {
-  return a.installationId === b.installationId && a.sandboxId === b.sandboxId;
-}
-
-function isSameInstance(a: InstanceRef, b: InstanceRef): boolean {
-  return isSameSandbox(a, b) && a.instanceId === b.instanceId && a.generation === b.generation;
-}
-
-function nameOf({ sandboxId, generation }: InstanceRef): string {
-  assertSafeId(sandboxId);
-  return `hf-${sandboxId}-g${generation}`;
-}
-
-function assertSafeId(sandboxId: string): void {
-  if (/^[A-Za-z0-9][A-Za-z0-9_.-]*$/.test(sandboxId)) return;
-  throw new HoldfastError("invalid_argument", `"${sandboxId}" cannot be the id of a sandbox`);
+function assertAccepted({ found, keeper }: FakeInstance, ref: InstanceRef): void {
+  if (!isSameInstance(found.ref, ref)) throw taken(`${nameOf(ref)} is already the name of another instance`);
+  if (keeper === undefined) throw new HoldfastError("launch_failed", `${nameOf(ref)} has ended before`);
 }

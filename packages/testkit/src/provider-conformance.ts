@@ -9,6 +9,8 @@ export interface ProviderFixture {
   open(): Provider;
   /** How every instance of the suite is launched. */
   readonly plan: LaunchPlan;
+  /** Starts an instance of this name of which nothing but the name can be read; returns what it is found as. */
+  launchLegacy(instance: InstanceRef): Promise<InstanceRef>;
   /** Ends an instance behind the provider's back, as a crash or a killer of processes would. */
   crash(instance: InstanceRef): Promise<void>;
   /** What is on the machine that was not there before: processes, directories, groups, in any words. */
@@ -58,6 +60,12 @@ class Suite {
     return this.#fixture;
   }
 
+  /** As `discover` is to show it. */
+  instanceOf(ref: InstanceRef): Found {
+    const { lifetimeSeconds, fence } = this.fixture.plan;
+    return { kind: "instance", ref, createdAt: expect.any(Number), lifetimeSeconds, fence, legacy: false };
+  }
+
   /** Launches an instance, and removes it with its disk whatever happens. */
   async withInstance(work: (ref: InstanceRef, provider: Provider) => Promise<void>): Promise<void> {
     const ref = newRef();
@@ -88,7 +96,7 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       await provider.removeDisk(ref, soon()),
     ];
     expect(answers.map(({ state }) => state)).toEqual(["absent", "absent", "absent", "absent"]);
-    expect(await provider.discover(ref.installationId, soon())).toEqual([]);
+    expect(await foundOf(ref, provider)).toEqual([]);
   },
 
   "a launched instance runs, answers, and is discovered with its disk": (suite) =>
@@ -96,8 +104,32 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       const observed = await provider.observe(ref, soon());
       expect(observed).toMatchObject({ state: "running", detail: expect.any(String) });
       expect(await answers(observed)).toBe(true);
-      const found = await provider.discover(ref.installationId, soon());
-      expect(sorted(found)).toEqual([diskOf(ref), { kind: "instance", ref }]);
+      expect(await foundOf(ref, provider)).toEqual([diskOf(ref), suite.instanceOf(ref)]);
+    }),
+
+  "what is found carries when it was made, how long it may live, and its fence": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      const before = await foundOf(ref, provider);
+      expect(before).toEqual([diskOf(ref), suite.instanceOf(ref)]);
+      for (const { createdAt } of before) expect(createdAt).toBeGreaterThan(0);
+      await provider.launch(ref, suite.fixture.plan, soon());
+      expect(await foundOf(ref, suite.fixture.open())).toEqual(before);
+    }),
+
+  "what there is to be shared out can be measured": (suite) =>
+    suite.withInstance(async (_, provider) => {
+      const { slots, memoryBytes, disk } = await provider.capacity(soon());
+      for (const limit of [slots, memoryBytes]) if (limit !== null) expect(limit).toBeGreaterThan(0);
+      expect(disk.sizeBytes).toBeGreaterThan(0);
+      expect(disk.freeBytes).toBeWithin(0, disk.sizeBytes + 1);
+      expect(disk.freeInodes).toBeWithin(0, disk.inodes + 1);
+    }),
+
+  "an end is proved: nothing is called absent because it was not found": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      await suite.fixture.crash(ref);
+      const looks = [await provider.observe(ref, soon()), await provider.stop(ref, "graceful", soon())];
+      expect(looks).toMatchObject(looks.map(() => ({ state: "absent", proof: "exited" })));
     }),
 
   "a second launch accepts the first": (suite) =>
@@ -107,15 +139,15 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       expect(await provider.observe(ref, soon())).toEqual(before);
     }),
 
-  "launches at the same time make one instance": async (suite) => {
+  "launches at the same time, by one server or by two, make one instance": async (suite) => {
     // Several rounds, because what can go wrong here depends on who comes first.
     for (let round = 0; round < 5; round++) {
       const ref = newRef();
-      const provider = suite.fixture.open();
+      const [provider, other] = [suite.fixture.open(), suite.fixture.open()];
+      const servers = [provider, other, provider, other];
       try {
-        await Promise.all([1, 2, 3, 4].map(() => provider.launch(ref, suite.fixture.plan, soon())));
-        const found = await provider.discover(ref.installationId, soon());
-        expect(sorted(found)).toEqual([diskOf(ref), { kind: "instance", ref }]);
+        await Promise.all(servers.map((server) => server.launch(ref, suite.fixture.plan, soon())));
+        expect(await foundOf(ref, provider)).toEqual([diskOf(ref), suite.instanceOf(ref)]);
         expect(await answers(await provider.observe(ref, soon()))).toBe(true);
       } finally {
         await provider.stop(ref, "force", soon());
@@ -132,7 +164,9 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       await Promise.all(refs.map((ref) => provider.launch(ref, suite.fixture.plan, soon())));
       const seen = await Promise.all(refs.map((ref) => provider.observe(ref, soon())));
       expect(await Promise.all(seen.map(answers))).toEqual(refs.map(() => true));
-      expect((await provider.discover(installationId, soon())).length).toBe(2 * refs.length);
+      const found = await provider.discover(soon());
+      const ours = found.filter(({ ref }) => ref.installationId === installationId);
+      expect(ours.length).toBe(2 * refs.length);
     } finally {
       await Promise.all(refs.map((ref) => provider.stop(ref, "force", soon())));
       await Promise.all(refs.map((ref) => provider.removeDisk(ref, soon())));
@@ -143,10 +177,7 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
     suite.withInstance(async (ref, before) => {
       const after = suite.fixture.open();
       expect(await after.observe(ref, soon())).toEqual(await before.observe(ref, soon()));
-      expect(sorted(await after.discover(ref.installationId, soon()))).toEqual([
-        diskOf(ref),
-        { kind: "instance", ref },
-      ]);
+      expect(await foundOf(ref, after)).toEqual([diskOf(ref), suite.instanceOf(ref)]);
       await after.launch(ref, suite.fixture.plan, soon());
       expect((await after.stop(ref, "graceful", soon())).state).toBe("absent");
       expect((await before.observe(ref, soon())).state).toBe("absent");
@@ -160,7 +191,7 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       }
       expect((await provider.observe(ref, soon())).state).toBe("absent");
       expect(await answers(running)).toBe(false);
-      expect(await provider.discover(ref.installationId, soon())).toEqual([diskOf(ref)]);
+      expect(await foundOf(ref, provider)).toEqual([diskOf(ref)]);
     }),
 
   "stops at the same time all say absent": (suite) =>
@@ -177,10 +208,7 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       try {
         await provider.launch(next, suite.fixture.plan, soon());
         expect((await provider.observe(ref, soon())).state).toBe("absent");
-        expect(sorted(await provider.discover(ref.installationId, soon()))).toEqual([
-          diskOf(ref),
-          { kind: "instance", ref: next },
-        ]);
+        expect(await foundOf(ref, provider)).toEqual([diskOf(ref), suite.instanceOf(next)]);
       } finally {
         await provider.stop(next, "force", soon());
       }
@@ -194,7 +222,7 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       expect((await provider.observe(ref, soon())).state).toBe("absent");
       expect(await codeOf(provider.launch(ref, suite.fixture.plan, soon()))).toBe("launch_failed");
       expect((await provider.stop(ref, "graceful", soon())).state).toBe("absent");
-      expect(await provider.discover(ref.installationId, soon())).toEqual([diskOf(ref)]);
+      expect(await foundOf(ref, provider)).toEqual([diskOf(ref)]);
     }),
 
   "the disk of a running instance is not removed": (suite) =>
@@ -204,19 +232,53 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       await provider.stop(ref, "graceful", soon());
       expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
       expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
-      expect(await provider.discover(ref.installationId, soon())).toEqual([]);
+      expect(await foundOf(ref, provider)).toEqual([]);
     }),
 
-  "another installation's instance of the same name is neither adopted nor touched": (suite) =>
+  "scenario 7: another installation's instance of the same name is neither adopted nor killed": (suite) =>
     suite.withInstance(async (ref, provider) => {
       const foreign = { ...ref, installationId: randomUUID(), instanceId: randomUUID() };
       expect(await codeOf(provider.launch(foreign, suite.fixture.plan, soon()))).toBe("already_exists");
       expect((await provider.observe(foreign, soon())).state).toBe("absent");
       expect((await provider.stop(foreign, "force", soon())).state).toBe("absent");
-      expect(await provider.discover(foreign.installationId, soon())).toEqual([]);
       expect((await provider.removeDisk(foreign, soon())).state).toBe("absent");
       expect(await answers(await provider.observe(ref, soon()))).toBe(true);
     }),
+
+  "scenario 39: another installation's things are seen with its id, and the ends of ours leave them alone": (
+    suite,
+  ) =>
+    suite.withInstance((theirs, provider) =>
+      suite.withInstance(async (ours) => {
+        const before = await foundOf(theirs, provider);
+        expect(before).toEqual([diskOf(theirs), suite.instanceOf(theirs)]);
+        await provider.stop(ours, "force", soon());
+        await provider.removeDisk(ours, soon());
+        expect(await foundOf(theirs, provider)).toEqual(before);
+        expect(await answers(await provider.observe(theirs, soon()))).toBe(true);
+      }),
+    ),
+
+  "scenario 40: one with nothing but its name is seen, blocks the launch, is stopped, and never used again":
+    async ({ fixture }) => {
+      const provider = fixture.open();
+      const ref = newRef();
+      const legacy = await fixture.launchLegacy(ref);
+      const isIt = (found: Found) => found.kind === "instance" && found.ref.instanceId === legacy.instanceId;
+      try {
+        expect(legacy).toMatchObject({ sandboxId: ref.sandboxId, generation: ref.generation });
+        expect((await provider.discover(soon())).filter(isIt)).toMatchObject([{ ref: legacy, legacy: true }]);
+        expect(await codeOf(provider.launch(ref, fixture.plan, soon()))).toBe("already_exists");
+        expect(["already_exists", "invalid_argument"]).toContain(
+          await codeOf(provider.launch(legacy, fixture.plan, soon())),
+        );
+        expect(await answers(await provider.observe(legacy, soon()))).toBe(true);
+      } finally {
+        expect((await provider.stop(legacy, "graceful", soon())).state).toBe("absent");
+        await provider.removeDisk(legacy, soon());
+      }
+      expect((await provider.discover(soon())).filter(isIt)).toEqual([]);
+    },
 
   "another instance of the same generation is neither adopted nor touched": (suite) =>
     suite.withInstance(async (ref, provider) => {
@@ -235,7 +297,7 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       expect((await provider.stop(ref, "force", soon())).state).toBe("absent");
       expect((await provider.observe(ref, soon())).state).toBe("absent");
       expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
-      expect(await provider.discover(ref.installationId, soon())).toEqual([]);
+      expect(await foundOf(ref, provider)).toEqual([]);
     }
   },
 
@@ -272,12 +334,14 @@ function soon(): AbortSignal {
   return AbortSignal.timeout(20_000);
 }
 
-function diskOf({ installationId, sandboxId }: InstanceRef): Found {
-  return { kind: "disk", ref: { installationId, sandboxId } };
+/** Everything of one installation; of ours, each test has its own. */
+async function foundOf({ installationId }: InstanceRef, provider: Provider): Promise<Found[]> {
+  const found = (await provider.discover(soon())).filter(({ ref }) => ref.installationId === installationId);
+  return found.sort((a, b) => a.kind.localeCompare(b.kind));
 }
 
-function sorted(found: readonly Found[]): Found[] {
-  return [...found].sort((a, b) => a.kind.localeCompare(b.kind));
+function diskOf({ installationId, sandboxId }: InstanceRef): Found {
+  return { kind: "disk", ref: { installationId, sandboxId }, createdAt: expect.any(Number) };
 }
 
 /** Whether somebody answers at the keeper's address, whatever the answer. */
