@@ -1,5 +1,6 @@
 import { providerConformance } from "@holdfast/testkit";
 import { Machine } from "../../fixtures/machine.ts";
+import { launchAsBefore } from "../../fixtures/older-release.ts";
 import { fullNetworkProblem } from "./network.ts";
 
 const networks = fullNetworkProblem() === undefined ? (["none", "full"] as const) : (["none"] as const);
@@ -12,6 +13,7 @@ for (const network of networks) {
       return {
         open: () => machine.open(),
         plan: machine.plan({ network }),
+        launchLegacy: (ref) => launchAsBefore(machine, ref, "unmarked"),
         crash: (ref) => machine.crash(ref),
         leftovers: async () => machine.leftovers(),
         close: () => machine.close(),
