@@ -12,30 +12,36 @@ import {
 import { join } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
 
-const LOCK_EX_NB = 2 | 4;
+/** `alone`: no other server at all. `shared`: others, too, whose rows are in the same PostgreSQL. */
+export type HoldMode = "alone" | "shared";
 
-/** A data dir that this process alone works in. */
+/** How `flock` is asked for it, without waiting. */
+const lockFlags = { alone: 2 | 4, shared: 1 | 4 } as const satisfies Record<HoldMode, number>;
+
+/** A data dir that this process works in. */
 export interface HeldDataDir {
   readonly path: string;
+  /** May be called twice. */
   release(): void;
 }
 
 /**
- * Makes the data dir and locks it: two servers on one would sweep each other's instances. The kernel lets go of the
- * lock with the process, however that ends.
+ * Makes the data dir and locks it: two servers that do not share their rows would sweep each other's instances. The
+ * kernel lets go of the lock with the process, however that ends.
  */
-export function holdDataDir(path: string): HeldDataDir {
+export function holdDataDir(path: string, { mode }: { mode: HoldMode }): HeldDataDir {
   prepare(path);
   const lockFile = join(path, "lock");
   const fd = openSync(lockFile, "a+", 0o600);
   const libc = dlopen("libc.so.6", { flock: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 } });
-  if (libc.symbols.flock(fd, LOCK_EX_NB) !== 0) {
+  if (libc.symbols.flock(fd, lockFlags[mode]) !== 0) {
     closeSync(fd);
     throw inUse(path, readFileSync(lockFile, "utf8").trim());
   }
+  // Of several that share it, the last one to come is named to whoever wants it alone.
   ftruncateSync(fd);
   writeSync(fd, `${process.pid}\n`);
-  return { path, release: () => closeSync(fd) };
+  return { path, release: once(() => closeSync(fd)) };
 }
 
 function prepare(path: string): void {
@@ -49,6 +55,14 @@ function prepare(path: string): void {
       cause,
     });
   }
+}
+
+function once(work: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) work();
+    isDone = true;
+  };
 }
 
 function inUse(path: string, pid: string): HoldfastError {
