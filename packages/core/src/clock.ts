@@ -1,6 +1,6 @@
-/** Time, injected: no decision reads the machine's own clock. */
+/** Time, injected. For measuring, not for dates: those come from the store, whose clock may be set. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Milliseconds that only ever grow. */
   now(): number;
   /** Resolves early, without an error, when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;

@@ -12,6 +12,8 @@ export interface KeeperControl {
   info(): Promise<Pick<KeeperInfo, "instanceId">>;
   /** Opens the gate. May be said again; the newest policy counts. */
   admit(request: AdmitRequest): Promise<void>;
+  /** While this stands, the keeper knows that it has a server. `onEnd`: the keeper is gone, or the line to it is. */
+  watch(options: { onEnd: () => void }): Promise<{ close(): void }>;
   quiesce(request: { lifetimeMs: number }): Promise<QuiesceAnswer>;
   /** Takes a `quiesce` back. */
   resume(): Promise<void>;
@@ -23,11 +25,9 @@ export interface KeeperControl {
   claimFence(request: { fence: number; required: boolean }): Promise<unknown>;
 }
 
-/** How keepers are reached. */
-export interface KeeperDoor<Link extends KeeperControl> {
-  open(options: { address: KeeperAddress; secret: string; fence: number }): Link;
-  /** While this stands, the keeper knows that it has a server. `onEnd`: the keeper is gone, or the line to it is. */
-  watch(options: { address: KeeperAddress; secret: string; fence: number; onEnd: () => void }): Promise<{
-    close(): void;
-  }>;
-}
+/** How keepers are reached. Opens no connection yet. */
+export type KeeperDoor<Link extends KeeperControl> = (options: {
+  address: KeeperAddress;
+  secret: string;
+  fence: number;
+}) => Link;

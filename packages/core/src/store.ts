@@ -84,8 +84,8 @@ export interface Host {
   /** Set while it is unreachable: its rows rest until this one probe. */
   readonly nextProbeAt: number | null;
   readonly lastError: string | null;
-  /** When a server last had a complete list of what is there: nobody was watching for longer than a moment after it. */
-  readonly lastListedAt: number | null;
+  /** When a server last did its rounds here: nobody was watching for longer than a moment after it. */
+  readonly lastSeenAt: number | null;
   /** Why it takes no new instance: a file system that an operation found unusable. */
   readonly closedBecause: string | null;
 }

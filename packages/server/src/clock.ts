@@ -1,7 +1,7 @@
 import type { Clock } from "@holdfast/core";
 
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  now: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();

@@ -7,8 +7,16 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
+  /** The caller says that the data dir was moved here, and that its old place is no longer used. */
+  readonly dataDirMoved: boolean;
+  /** `postgres://…`; without it, SQLite in the data dir. */
+  readonly database: string | undefined;
   /** From the environment; wins over the token file. */
   readonly token: string | undefined;
+  readonly maxSandboxes: number | null;
+  readonly quota: number | null;
+  readonly minFreeDiskPercent: number;
+  readonly orphanLimitSeconds: number;
   readonly logLevel: string;
 }
 
@@ -17,30 +25,49 @@ export const usage = `Usage: holdfast serve [options]
 Starts the server. Sandboxes outlive it: stop it, start it again, and they are still there.
 
 Options:
-  --host HOST       address to listen on            (HOLDFAST_HOST, default 127.0.0.1)
-  --port PORT       port to listen on, 0 for any    (HOLDFAST_PORT, default ${DEFAULT_PORT})
-  --data-dir DIR    where everything is kept        (HOLDFAST_DATA_DIR, default ${defaultDataDir(process.env)})
-  --log-level LEVEL debug, info, warn, error        (HOLDFAST_LOG_LEVEL, default info)
-  --help            this text
+  --host HOST           address to listen on            (HOLDFAST_HOST, default 127.0.0.1)
+  --port PORT           port to listen on, 0 for any    (HOLDFAST_PORT, default ${DEFAULT_PORT})
+  --data-dir DIR        where everything is kept        (HOLDFAST_DATA_DIR, default ${defaultDataDir(process.env)})
+  --data-dir-moved      the data dir was moved here, and its old place is no longer used
+  --database URL        postgres://… for several servers on one data dir
+                                                        (HOLDFAST_DATABASE_URL, default SQLite in DIR)
+  --max-sandboxes N     instances at a time             (HOLDFAST_MAX_SANDBOXES, default no limit)
+  --quota N             instances of one tenant         (HOLDFAST_QUOTA, default no limit)
+  --min-free-disk PCT   below this share of free disk no sandbox is started
+                                                        (HOLDFAST_MIN_FREE_DISK, default 10)
+  --orphan-limit SECS   a busy sandbox without any server ends after this
+                                                        (HOLDFAST_ORPHAN_LIMIT, default 86400)
+  --log-level LEVEL     debug, info, warn, error        (HOLDFAST_LOG_LEVEL, default info)
+  --help                this text
 
 The API token is made at the first start and kept in DIR/token; HOLDFAST_TOKEN wins over it.
 
 Examples:
   holdfast serve
   holdfast serve --port 0 --data-dir ~/.cache/holdfast-test
+  holdfast serve --database postgres://holdfast@db.internal/holdfast --max-sandboxes 200
 `;
 
 export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Config | "help" {
   const values = parse(argv);
   if (values.help) return "help";
+  const number = (name: NumberOption) => numberOf(name, values[name] ?? env[variableOf(name)]);
   return {
     host: values.host ?? env.HOLDFAST_HOST ?? "127.0.0.1",
     port: portOf(values.port ?? env.HOLDFAST_PORT ?? String(DEFAULT_PORT)),
     dataDir: resolve(values["data-dir"] ?? env.HOLDFAST_DATA_DIR ?? defaultDataDir(env)),
+    dataDirMoved: values["data-dir-moved"] ?? false,
+    database: databaseOf(values.database ?? env.HOLDFAST_DATABASE_URL),
     token: tokenOf(env.HOLDFAST_TOKEN),
+    maxSandboxes: number("max-sandboxes") ?? null,
+    quota: number("quota") ?? null,
+    minFreeDiskPercent: percentOf(number("min-free-disk") ?? 10),
+    orphanLimitSeconds: number("orphan-limit") ?? 86_400,
     logLevel: levelOf(values["log-level"] ?? env.HOLDFAST_LOG_LEVEL ?? "info"),
   };
 }
+
+type NumberOption = "max-sandboxes" | "quota" | "min-free-disk" | "orphan-limit";
 
 /** As root not under root's home: the sandboxes' own unprivileged users must be able to reach their disks. */
 function defaultDataDir(env: NodeJS.ProcessEnv): string {
@@ -57,6 +84,12 @@ function parse(argv: readonly string[]) {
         host: text,
         port: text,
         "data-dir": text,
+        "data-dir-moved": { type: "boolean" },
+        database: text,
+        "max-sandboxes": text,
+        quota: text,
+        "min-free-disk": text,
+        "orphan-limit": text,
         "log-level": text,
         help: { type: "boolean", short: "h" },
       },
@@ -71,6 +104,29 @@ function portOf(text: string): number {
   if (!/^\d+$/.test(text) || port > 65535)
     throw usageError(`--port must be a number from 0 to 65535, not "${text}"`);
   return port;
+}
+
+/** `max-sandboxes` → `HOLDFAST_MAX_SANDBOXES` */
+function variableOf(name: NumberOption): string {
+  return `HOLDFAST_${name.replaceAll("-", "_").toUpperCase()}`;
+}
+
+function numberOf(name: NumberOption, text: string | undefined): number | undefined {
+  if (text === undefined || text === "") return undefined;
+  if (!/^\d{1,12}$/.test(text)) throw usageError(`--${name} must be a whole number, not "${text}"`);
+  return Number(text);
+}
+
+function percentOf(percent: number): number {
+  if (percent <= 99) return percent;
+  throw usageError(`--min-free-disk must be from 0 to 99 percent, not ${percent}`);
+}
+
+/** Not shown in the message: there may be a password in it. */
+function databaseOf(url: string | undefined): string | undefined {
+  if (url === undefined || url === "") return undefined;
+  if (!/^postgres(ql)?:\/\//.test(url)) throw usageError("--database must be a postgres:// address");
+  return url;
 }
 
 function levelOf(level: string): string {

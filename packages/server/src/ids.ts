@@ -1,13 +1,25 @@
 /** No separators: ids become directory names, host names and parts of URLs. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
+type Kind = "sandbox" | "instance" | "turn" | "claim" | "secret";
+
 /** 65 bits: two of a million sandboxes get the same one with a chance below 10^-7. */
-export function newSandboxId(): string {
-  return `sbx${random(13)}`;
+const lengths: Record<Exclude<Kind, "secret">, [prefix: string, letters: number]> = {
+  sandbox: ["sbx", 13],
+  instance: ["ins", 16],
+  turn: ["turn", 16],
+  claim: ["claim", 16],
+};
+
+export function newId(kind: Kind): string {
+  if (kind === "secret") return newSecret();
+  const [prefix, letters] = lengths[kind];
+  return prefix + random(letters);
 }
 
-export function newInstanceId(): string {
-  return `ins${random(16)}`;
+/** One server's run, among those that share a database. */
+export function newServerId(): string {
+  return `srv${random(16)}`;
 }
 
 export function newInstallationId(): string {

@@ -17,9 +17,13 @@ export interface Listening {
 }
 
 /** The same API on a TCP port, with the token, and on a unix socket that only its owner can open. */
-export function listen(app: App, options: { host: string; port: number; dataDir: string }): Listening {
-  const socketPath = join(options.dataDir, "holdfast.sock");
+export function listen(
+  app: App,
+  options: { host: string; port: number; dataDir: string; isShared: boolean },
+): Listening {
   const tcp = serveTcp(app, options);
+  // Servers that share a data dir have a socket each.
+  const socketPath = join(options.dataDir, options.isShared ? `holdfast-${tcp.port}.sock` : "holdfast.sock");
   rmSync(socketPath, { force: true });
   // A socket is born with the mode that the umask leaves: no moment in which it is open to all.
   const before = process.umask(0o177);

@@ -1,20 +1,19 @@
 import { join } from "node:path";
-import type { Provider } from "@holdfast/core";
+import { defaultMinFreeDisk, type Provider, type Store } from "@holdfast/core";
+import { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError } from "@holdfast/protocol";
 import { createLocalProvider } from "@holdfast/providers";
-import { SqliteStore } from "@holdfast/store";
+import { PostgresStore, SqliteStore } from "@holdfast/store";
 import { createApp } from "./app.ts";
 import { goodbye, welcome } from "./banner.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, readConfig, usage } from "./config.ts";
-import { holdDataDir } from "./data-dir.ts";
-import { newInstallationId } from "./ids.ts";
+import { checkHome, holdDataDir, homeOf } from "./data-dir.ts";
+import { newId, newInstallationId, newServerId } from "./ids.ts";
 import { currentKeeperBundle } from "./keeper-bundle.ts";
-import { Keepers } from "./keepers.ts";
+import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { listen } from "./listen.ts";
 import { createLog, type Log } from "./log.ts";
-import { Reconciler } from "./reconciler.ts";
-import { Sandboxes } from "./sandboxes.ts";
 import { loadToken } from "./token.ts";
 
 /** Calls under way at the end get this long; a command itself goes on in its keeper. */
@@ -38,46 +37,71 @@ try {
 /** The only place that names concrete parts. */
 async function serve(config: Config): Promise<void> {
   const log = createLog({ level: config.logLevel, forPerson: process.stderr.isTTY === true });
-  const dataDir = holdDataDir(config.dataDir);
+  const isShared = config.database !== undefined;
+  const dataDir = holdDataDir(config.dataDir, { mode: isShared ? "shared" : "alone" });
   const token = loadToken(config.dataDir);
-  const store = new SqliteStore({
-    path: join(config.dataDir, "holdfast.db"),
-    newId: newInstallationId,
-    now: systemClock.now,
-  });
+  const store = await openStore(config);
+  await checkPlace(store, config);
   const local = createLocalProvider({ dataDir: config.dataDir, keeperBundle: currentKeeperBundle() });
   await refuseIfUnusable(local, log);
-
-  const closing = new AbortController();
-  const providers = new Map<string, Provider>([[local.kind, local]]);
-  const keepers = new Keepers();
-  const parts = { store, providers, keepers, clock: systemClock };
-  const reconciler = new Reconciler({ ...parts, random: Math.random, log, closing: closing.signal });
-  const sandboxes = new Sandboxes({ ...parts, defaultProvider: local.kind, reconciler });
+  const lifecycle = createLifecycle(config, { store, local, log });
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
   const secret = config.token ?? token.token;
-  const app = createApp({ sandboxes, log, token: () => secret, notReady: () => notReady });
-  const listening = listen(app, config);
+  const app = createApp({ lifecycle, log, token: () => secret, notReady: () => notReady });
+  const listening = listen(app, { ...config, isShared });
 
-  const adopted = (await store.unsettled()).length;
-  await Promise.race([reconciler.adopt(), systemClock.sleep(ADOPTION_PATIENCE_MS)]);
-  reconciler.start();
+  const found = (await store.unsettled()).length;
+  await Promise.race([lifecycle.start(), systemClock.sleep(ADOPTION_PATIENCE_MS)]);
   notReady = undefined;
-  welcome({ url: listening.url, tokenPath: token.path, dataDir: config.dataDir, adopted });
+  welcome({ url: listening.url, tokenPath: token.path, dataDir: config.dataDir, adopted: found });
 
   await signalled();
   notReady = "the server is shutting down";
-  closing.abort();
+  lifecycle.stop();
   await listening.close({ graceMs: SHUTDOWN_GRACE_MS });
   // What takes longer is left as it is: the next start finishes it, as after a crash.
-  await Promise.race([reconciler.close(), systemClock.sleep(SHUTDOWN_GRACE_MS)]);
+  await Promise.race([lifecycle.close(), systemClock.sleep(SHUTDOWN_GRACE_MS)]);
   const { holdings } = await store.list({ limit: 1000, states: ["running"] });
-  keepers.close();
-  store.close();
+  await store.close();
   dataDir.release();
   goodbye({ running: holdings.map(({ sandbox }) => sandbox.name) });
   process.exit(0);
+}
+
+async function openStore({ database, dataDir }: Config): Promise<Store> {
+  if (database !== undefined) return PostgresStore.open({ url: database, newId: newInstallationId });
+  return new SqliteStore({ path: join(dataDir, "holdfast.db"), newId: newInstallationId, now: Date.now });
+}
+
+/** Rows that were made elsewhere speak of instances that may be another server's. */
+async function checkPlace(store: Store, { dataDir, dataDirMoved }: Config): Promise<void> {
+  const present = homeOf(dataDir);
+  const recorded = await store.home(present);
+  if (checkHome({ recorded, present, moved: dataDirMoved }) === "moved") await store.moveHome(present);
+}
+
+function createLifecycle(
+  config: Config,
+  { store, local, log }: { store: Store; local: Provider; log: Log },
+): Lifecycle<KeeperLink> {
+  return new Lifecycle<KeeperLink>({
+    store,
+    providers: new Map([[local.kind, local]]),
+    door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence }),
+    clock: systemClock,
+    random: Math.random,
+    newId,
+    log,
+    owner: newServerId(),
+    config: {
+      defaultProvider: local.kind,
+      slots: config.maxSandboxes,
+      tenantQuota: config.quota,
+      minFreeDisk: { ...defaultMinFreeDisk, share: config.minFreeDiskPercent / 100 },
+      orphanLimitSeconds: config.orphanLimitSeconds,
+    },
+  });
 }
 
 async function refuseIfUnusable(provider: Provider, log: Log): Promise<void> {

@@ -53,16 +53,8 @@ export class Hosts {
     await this.#write({ ...host, failures, nextProbeAt, lastError: error.message });
   }
 
-  /** A whole list of what is there was had. */
-  async listed(provider: string): Promise<void> {
-    const lastListedAt = await this.#store.now();
-    await this.#write({
-      ...this.get(provider),
-      failures: 0,
-      nextProbeAt: null,
-      lastError: null,
-      lastListedAt,
-    });
+  async seen(provider: string, lastSeenAt: number): Promise<void> {
+    await this.#write({ ...this.get(provider), lastSeenAt });
   }
 
   /** An operation found the file system unusable: what runs goes on, nothing new begins. */
@@ -99,7 +91,7 @@ function fresh(provider: string): Host {
     failures: 0,
     nextProbeAt: null,
     lastError: null,
-    lastListedAt: null,
+    lastSeenAt: null,
     closedBecause: null,
   };
 }

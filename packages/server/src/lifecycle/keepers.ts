@@ -28,12 +28,9 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
     onEnd: () => void;
   }): Promise<void> {
     const { instanceId, address, secret, fence } = options;
-    const link = this.#door.open({ address, secret, fence });
+    const link = this.#door({ address, secret, fence });
     await options.admit(link);
-    const watch = await this.#door.watch({
-      address,
-      secret,
-      fence,
+    const watch = await link.watch({
       onEnd: () => {
         this.#contacts.delete(instanceId);
         options.onEnd();

@@ -70,6 +70,7 @@ export class Lifecycle<Link extends KeeperControl> {
     const { orphanLimitSeconds, defaultProvider } = config;
     const reconciler = new Reconciler({
       ...parts,
+      afterAbsence: (provider) => sweeper.afterAbsence(provider),
       random,
       orphanLimitSeconds,
       lanes,

@@ -8,7 +8,7 @@ import { Shift, TICKET_MS, TicketLost } from "./shift.ts";
 /** Enough at once that one which hangs does not hold up the others, few enough not to start a storm. */
 const CONCURRENCY = 64;
 /** The timer that a lost wake-up would cost; every real wait is in a row, with its own time. */
-const LONGEST_SLEEP_MS = 60_000;
+const LONGEST_SLEEP_MS = 30_000;
 /** What another server wrote shows only when one looks. */
 const LONGEST_SLEEP_SHARED_MS = 1_000;
 /** A row that is due although it is being worked on must not make the loop spin. */
@@ -30,6 +30,8 @@ export interface ReconcilerDeps extends Omit<EffectDeps, "kick"> {
   readonly owner: string;
   readonly bell: Bell;
   readonly jobs: Jobs;
+  /** Before anything is taken for due: if nobody was there to see the time pass, it is not. */
+  readonly afterAbsence: (provider: string) => Promise<void>;
 }
 
 /** Brings what is true towards what is wanted, one sandbox at a time, from the rows alone. */
@@ -99,6 +101,7 @@ export class Reconciler {
   async #takeUpDueRows(): Promise<void> {
     const { store, hosts, owner, clock, jobs } = this.#deps;
     await hosts.read();
+    for (const provider of this.#deps.providers.keys()) await this.#deps.afterAbsence(provider);
     const free = CONCURRENCY - this.#passes.size;
     const askedAt = clock.now();
     if (free > 0) {

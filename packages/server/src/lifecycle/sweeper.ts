@@ -23,8 +23,10 @@ import { type ProviderReport, reportOf } from "./sweep-report.ts";
 
 const LIST_MS = 30_000;
 const DISK_CALL_MS = 40_000;
-/** Longer between two lists than any pause of a server that runs: nobody was there, or the clock was set. */
+/** Longer than any pause of a server that runs: nobody was there, or the clock was set. */
 const ABSENCE_MS = 180_000;
+/** That somebody was there is written down so often. */
+const SEEN_EVERY_MS = 30_000;
 
 /** What one pass leaves for the next. */
 interface SweepMemory {
@@ -76,7 +78,10 @@ export class Sweeper {
 
   /** The look that everything else waits for when a server starts. */
   async first(): Promise<void> {
-    for (const provider of this.#deps.providers.keys()) await this.periodic(provider, {});
+    for (const provider of this.#deps.providers.keys()) {
+      await this.afterAbsence(provider);
+      await this.periodic(provider, {});
+    }
   }
 
   /** One pass because somebody asked for it. */
@@ -101,7 +106,6 @@ export class Sweeper {
   ): Promise<{ plan: SweepPlan; report: ProviderReport }> {
     const { store } = this.#deps;
     const found = await this.#list(provider);
-    if (!dryRun) await this.#afterAbsence(provider);
     // After the list: a row is written before its instance exists, so what was listed without one has none.
     const leases = await store.leasesOf(provider);
     const ids = [...new Set(found.map(({ ref }) => ref.sandboxId))];
@@ -124,6 +128,7 @@ export class Sweeper {
       const backend = providerOf({ provider }, this.#deps);
       const found = await within(clock, { ms: LIST_MS }, (signal) => backend.discover(signal));
       await hosts.answered(provider);
+      this.#listed.add(provider);
       return found;
     } catch (error) {
       if (isUnreachable(error)) await hosts.missed(provider, error);
@@ -132,17 +137,17 @@ export class Sweeper {
   }
 
   /** Time that nobody was there to see does not count: a server that comes back renews before it acts. */
-  async #afterAbsence(provider: string): Promise<void> {
+  async afterAbsence(provider: string): Promise<void> {
     const { store, hosts, log } = this.#deps;
-    await hosts.read();
-    const { lastListedAt } = hosts.get(provider);
-    const byMs = lastListedAt === null ? 0 : (await store.now()) - lastListedAt;
+    const { lastSeenAt } = hosts.get(provider);
+    const now = await store.now();
+    const byMs = lastSeenAt === null ? 0 : now - lastSeenAt;
+    if (Math.abs(byMs) < SEEN_EVERY_MS && lastSeenAt !== null) return;
     if (Math.abs(byMs) > ABSENCE_MS) {
       log.warn("nobody was watching, or the clock was set: all waits go on from here", { provider, byMs });
       for (const id of await store.unsettled()) await this.#shift(id, provider, byMs);
     }
-    await hosts.listed(provider);
-    this.#listed.add(provider);
+    await hosts.seen(provider, now);
   }
 
   async #shift(sandboxId: string, provider: string, byMs: number): Promise<void> {
