@@ -1,3 +1,4 @@
+import type { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError, PROTOCOL_VERSION } from "@holdfast/protocol";
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { bodyLimit } from "hono/body-limit";
@@ -6,14 +7,19 @@ import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
 import { nameSchemas } from "./http/schema-names.ts";
 import { newRequestId } from "./ids.ts";
+import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 import type { Log } from "./log.ts";
+import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
+import { eventRoutes } from "./routes/events.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { lifecycleRoutes } from "./routes/lifecycle.ts";
+import { operatorRoutes } from "./routes/operator.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { sandboxRoutes } from "./routes/sandboxes.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { terminalRoutes } from "./routes/terminals.ts";
-import type { Sandboxes } from "./sandboxes.ts";
+import { turnRoutes } from "./routes/turns.ts";
 import type { TerminalRelay } from "./terminal-relay.ts";
 
 /** The largest JSON body. Bytes of any size go over the routes that stream. */
@@ -21,8 +27,14 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
 /** Each may be a long poll, so many; but bounded, because each holds memory. */
 const MAX_REQUESTS = 4096;
 
+/** What the routes need of the lifecycle; its loop is `main.ts`'s to run. */
+export type AppLifecycle = Pick<
+  Lifecycle<KeeperLink>,
+  "sandboxes" | "turns" | "claims" | "why" | "sweep" | "leases" | "providers"
+>;
+
 export interface AppDeps {
-  readonly sandboxes: Sandboxes;
+  readonly lifecycle: AppLifecycle;
   readonly token: () => string;
   readonly log: Log;
   /** Why the server cannot serve yet, if it cannot. */
@@ -75,10 +87,15 @@ export function createApp(deps: AppDeps): App {
   app.use("/v1/*", refuseUntilReady(deps));
   app.use("/v1/*", jsonBodyLimit());
   app.route("/v1", sandboxRoutes(deps));
+  app.route("/v1", lifecycleRoutes(deps));
+  app.route("/v1", turnRoutes(deps));
+  app.route("/v1", claimRoutes(deps));
+  app.route("/v1", eventRoutes(deps));
   app.route("/v1", commandRoutes(deps));
   app.route("/v1", processRoutes(deps));
   app.route("/v1", sessionRoutes(deps));
   app.route("/v1", terminalRoutes(deps));
+  app.route("/v1", operatorRoutes(deps));
   return app;
 }
 

@@ -29,7 +29,7 @@ async function heardFrom(says: string): Promise<{ frames: unknown[]; code: numbe
   const server = Bun.serve<TerminalRelay>({
     port: 0,
     fetch(request, server) {
-      const data = new TerminalRelay(link, { terminalId: "t", query: new URLSearchParams() });
+      const data = new TerminalRelay({ link: link }, { terminalId: "t", query: new URLSearchParams() });
       return server.upgrade(request, { data }) ? undefined : new Response();
     },
     websocket: {

@@ -14,12 +14,16 @@ export class TerminalRelay {
   /** Offset after the last byte that was passed to the viewer. */
   #passed = 0;
 
-  constructor(link: KeeperLink, options: { terminalId: string; query: URLSearchParams }) {
+  constructor(
+    { link, claimFence }: { link: KeeperLink; claimFence?: number },
+    options: { terminalId: string; query: URLSearchParams },
+  ) {
     const query = new URLSearchParams(options.query);
     this.#acksItself = query.has("window");
     if (!this.#acksItself) query.set("window", String(WINDOW_BYTES));
     const path = `/terminals/${encodeURIComponent(options.terminalId)}/connect?${query}`;
-    this.#open = () => link.webSocket(path, [TERMINAL_SUBPROTOCOL]);
+    const claim = claimFence === undefined ? {} : { claimFence };
+    this.#open = () => link.webSocket(path, [TERMINAL_SUBPROTOCOL], claim);
   }
 
   /** The viewer's side is open. */

@@ -1,9 +1,9 @@
-import { continuityOf, type Holding, stateOf } from "@holdfast/core";
-import { type Continuity, HoldfastError, type Sandbox } from "@holdfast/protocol";
+import { continuityOf, type Holding, type SandboxRow, stateOf } from "@holdfast/core";
+import type { Continuity, Sandbox } from "@holdfast/protocol";
 import type { Context } from "hono";
-import { z } from "zod";
 import type { AppEnv } from "../app.ts";
-import type { Remembered } from "../refusals.ts";
+import { standingClaim } from "../lifecycle/claims.ts";
+import { askedBy } from "./asked.ts";
 
 /** The rows as users see them. */
 export function describe(holding: Holding, remembered?: number): Sandbox {
@@ -14,58 +14,60 @@ export function describe(holding: Holding, remembered?: number): Sandbox {
     name,
     state: stateOf(holding),
     generation,
-    continuity: continuityOf(generation, remembered),
+    continuity: continuityOf(sandbox, generation, remembered),
     provider,
     spec,
     labels,
     limits: lease?.limits ?? { state: "none" },
+    ...sandbox.policy,
     createdAt: iso(sandbox.createdAt),
     ...(lease !== undefined && lease.admittedAt !== null && { startedAt: iso(lease.admittedAt) }),
+    ...useOf(holding),
     ...(lastDeath !== null && { lastDeath }),
     ...(failure !== null && { failure }),
   };
 }
 
-/** What the caller says it remembers: `If-Generation`, and `If-Continuity` for what it would accept instead. */
-export function rememberedBy(c: Context<AppEnv>): Remembered {
-  const generation = c.req.header("if-generation");
-  if (generation === undefined) return {};
-  if (!/^\d{1,15}$/.test(generation)) {
-    throw new HoldfastError("invalid_argument", "If-Generation must be a whole number", { started: "no" });
-  }
-  const accept = c.req.header("if-continuity");
-  if (accept !== undefined && accept !== "same-filesystem") {
-    throw new HoldfastError("invalid_argument", "If-Continuity can only be same-filesystem", {
-      started: "no",
-    });
-  }
-  return { generation: Number(generation), ...(accept !== undefined && { accept: accept as Continuity }) };
-}
-
 /** Every answer about a sandbox says which incarnation it is about. */
-export function withGeneration(c: Context<AppEnv>, holding: Holding): void {
-  const { generation } = holding.sandbox;
+export function withGeneration(c: Context<AppEnv>, { sandbox }: Holding): void {
+  const { generation, continuity } = generationOf(c, sandbox);
   c.header("Holdfast-Generation", String(generation));
-  c.header("Holdfast-Continuity", continuityOf(generation, rememberedBy(c).generation));
+  c.header("Holdfast-Continuity", continuity);
 }
 
-function iso(ms: number): string {
+/** The same, for answers that have it in their body, too. */
+export function generationOf(
+  c: Context<AppEnv>,
+  sandbox: SandboxRow,
+): { generation: number; continuity: Continuity } {
+  const { generation } = sandbox;
+  return { generation, continuity: continuityOf(sandbox, generation, askedBy(c).generation) };
+}
+
+export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-export const continuityHeaders = z.object({
-  "if-generation": z
-    .string()
-    .optional()
-    .describe("refuse with state_lost if the sandbox is no longer this generation"),
-  "if-continuity": z.string().optional().describe("same-filesystem: accept a new instance on the old disk"),
-  "idempotency-key": z.string().optional().describe("the command's or process's id, if the body names none"),
-});
+function useOf(
+  holding: Holding,
+): Pick<Sandbox, "lastUsedAt" | "reapsAt" | "heldAwakeBy" | "openTurns" | "claim"> {
+  const { lastUsedAt, turns } = holding.sandbox;
+  const reapsAt = reapedAt(holding);
+  const claim = standingClaim(holding);
+  return {
+    lastUsedAt: iso(lastUsedAt),
+    ...(reapsAt !== null && { reapsAt: iso(reapsAt) }),
+    heldAwakeBy: turns.map(({ turnId }) => `turn ${turnId} is open`),
+    openTurns: turns.length,
+    ...(claim !== undefined && { claim: { holder: claim.holder, expiresAt: iso(claim.expiresAt) } }),
+  };
+}
 
-export function generationOf(
-  c: Context<AppEnv>,
-  { sandbox }: Holding,
-): { generation: number; continuity: Continuity } {
-  const { generation } = sandbox;
-  return { generation, continuity: continuityOf(generation, rememberedBy(c).generation) };
+/** The nearer of its hard end and the next judgement of idleness, which an open turn holds off. */
+function reapedAt({ sandbox, lease }: Holding): number | null {
+  if (lease?.phase !== "live") return null;
+  const isHeld = sandbox.turns.length > 0 || sandbox.policy.onIdle === "keep";
+  const idleAt = isHeld ? null : lease.idleCheckAt;
+  if (idleAt === null || lease.hardStopAt === null) return idleAt ?? lease.hardStopAt;
+  return Math.min(idleAt, lease.hardStopAt);
 }

@@ -12,7 +12,8 @@ export function errorResponse(error: Error, c: Context<AppEnv>): Response {
   if (known.code === "internal" && !c.req.raw.signal.aborted) {
     c.var.log.error("request failed", { request: c.var.requestId, error: error.stack ?? String(error) });
   }
-  if (known.retryable) c.header("Retry-After", String(retryAfterSeconds(known)));
+  const retryAfter = retryAfterSeconds(known);
+  if (retryAfter !== undefined) c.header("Retry-After", String(retryAfter));
   return c.json(known.toBody(), known.status as ContentfulStatusCode);
 }
 
@@ -42,8 +43,13 @@ function toHoldfastError(error: Error): HoldfastError {
   });
 }
 
-function retryAfterSeconds(error: HoldfastError): number {
-  const at = error.details?.nextAttemptAt;
-  const ms = typeof at === "string" ? Date.parse(at) - Date.now() : 1000;
+/** Room, and whatever else has no time of its own, is worth a look a second later. */
+const DEFAULT_RETRY_MS = 1000;
+
+/** When what stands in the way is tried again, or ends by itself; nothing where waiting does not help. */
+function retryAfterSeconds({ details, retryable }: HoldfastError): number | undefined {
+  const at = details?.nextAttemptAt ?? details?.expiresAt;
+  if (typeof at !== "string" && !retryable) return undefined;
+  const ms = typeof at === "string" ? Date.parse(at) - Date.now() : DEFAULT_RETRY_MS;
   return Math.max(1, Math.ceil(ms / 1000));
 }

@@ -1,29 +1,37 @@
-import type { KeeperCall } from "@holdfast/keeper-link";
+import type { Holding } from "@holdfast/core";
+import type { KeeperCall, KeeperLink } from "@holdfast/keeper-link";
+import { HoldfastError } from "@holdfast/protocol";
 import type { Context } from "hono";
 import type { z } from "zod";
 import type { AppEnv } from "../app.ts";
-import type { InUse } from "../sandboxes.ts";
+import type { InUse } from "../lifecycle/waker.ts";
 import { withGeneration } from "./describe.ts";
 
 /** Asks the keeper, says which incarnation of the sandbox answered, and gives the reply, whose shape was checked. */
 export async function ask<T>(
   c: Context<AppEnv>,
-  { holding, link }: InUse,
+  inUse: InUse<KeeperLink>,
   call: KeeperCall,
   shape: z.ZodType<T>,
 ): Promise<T> {
-  c.env.mayBeSilent?.();
-  const reply = await link.json(call, shape);
-  withGeneration(c, holding);
-  return reply;
+  return (await askFor(c, inUse, call, shape)).body;
+}
+
+/** The same, with the status and the incarnation, where those belong into the answer. */
+export async function askFor<T>(
+  c: Context<AppEnv>,
+  inUse: InUse<KeeperLink>,
+  call: KeeperCall,
+  shape: z.ZodType<T>,
+): Promise<{ status: number; body: T; holding: Holding }> {
+  const { reply, holding } = await sent(c, inUse, (link, claim) => link.reply({ ...call, ...claim }, shape));
+  return { ...reply, holding };
 }
 
 /** The same for what has no answer but that it was done. */
-export async function tell(c: Context<AppEnv>, { holding, link }: InUse, call: KeeperCall): Promise<void> {
-  c.env.mayBeSilent?.();
-  const reply = await link.send(call);
+export async function tell(c: Context<AppEnv>, inUse: InUse<KeeperLink>, call: KeeperCall): Promise<void> {
+  const { reply } = await sent(c, inUse, (link, claim) => link.send({ ...call, ...claim }));
   await reply.body?.cancel();
-  withGeneration(c, holding);
 }
 
 /** The query goes along as it came; it was checked on the way. */
@@ -32,24 +40,63 @@ export function queryOf(c: Context<AppEnv>): string {
 }
 
 /** Passes a keeper's stream on as it comes: nothing of it is kept, and a slow client slows only itself. */
-export async function passOn(c: Context<AppEnv>, { holding, link }: InUse, path: string): Promise<Response> {
-  c.env.mayBeSilent?.();
+export async function passOn(c: Context<AppEnv>, inUse: InUse<KeeperLink>, path: string): Promise<Response> {
   const headers: Record<string, string> = {};
   for (const name of ["accept", "last-event-id"]) {
     const value = c.req.header(name);
     if (value !== undefined) headers[name] = value;
   }
-  const call: KeeperCall = {
-    method: "GET",
-    path: path + queryOf(c),
-    headers,
-    signal: c.req.raw.signal,
-  };
-  const reply = await link.send(call);
-  withGeneration(c, holding);
+  const call: KeeperCall = { method: "GET", path: path + queryOf(c), headers, signal: c.req.raw.signal };
+  const { reply } = await sent(c, inUse, (link) => link.send(call));
   c.header("Content-Type", reply.headers.get("content-type") ?? "application/octet-stream");
-  // No proxy on the way may hold a live log back.
+  neverHeldBack(c);
+  return reply.body === null ? c.body(null) : c.body(reply.body);
+}
+
+/** No proxy on the way may hold a live stream back. */
+export function neverHeldBack(c: Context<AppEnv>): void {
   c.header("Cache-Control", "no-store");
   c.header("X-Accel-Buffering", "no");
-  return reply.body === null ? c.body(null) : c.body(reply.body);
+}
+
+/** Counts as use in the keeper, so that it does not rest in the next moment. */
+export async function touched(inUse: InUse<KeeperLink>): Promise<InUse<KeeperLink>> {
+  const { awake } = await untilAwake(inUse, ({ link, claimFence }) =>
+    link.touch(claimFence === undefined ? {} : { claimFence }).catch(unlessOlder),
+  );
+  return awake;
+}
+
+/** A keeper that is too old to be touched never rests, either. */
+function unlessOlder(error: unknown): void {
+  if (!(error instanceof HoldfastError && error.code === "unsupported")) throw error;
+}
+
+type Claimed = Pick<KeeperCall, "claimFence">;
+
+/** A keeper that was just told to rest has refused without starting anything: it is woken, and asked once more. */
+async function sent<T>(
+  c: Context<AppEnv>,
+  inUse: InUse<KeeperLink>,
+  send: (link: KeeperLink, claim: Claimed) => Promise<T>,
+): Promise<{ reply: T; holding: Holding }> {
+  c.env.mayBeSilent?.();
+  const { reply, awake } = await untilAwake(inUse, ({ link, claimFence }) =>
+    send(link, claimFence === undefined ? {} : { claimFence }),
+  );
+  withGeneration(c, awake.holding);
+  return { reply, holding: awake.holding };
+}
+
+async function untilAwake<T>(
+  inUse: InUse<KeeperLink>,
+  send: (inUse: InUse<KeeperLink>) => Promise<T>,
+): Promise<{ reply: T; awake: InUse<KeeperLink> }> {
+  try {
+    return { reply: await send(inUse), awake: inUse };
+  } catch (error) {
+    if (!(error instanceof HoldfastError && error.code === "quiesced")) throw error;
+    const awake = await inUse.again();
+    return { reply: await send(awake), awake };
+  }
 }

@@ -2,10 +2,11 @@ import { CommandState, Continuity, ExecRequest, SessionCommandState } from "@hol
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
-import { continuityHeaders, generationOf, rememberedBy } from "../http/describe.ts";
+import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
+import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
-import { ask, passOn, queryOf } from "../http/proxy.ts";
-import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
+import { askFor, passOn, queryOf } from "../http/proxy.ts";
+import { answer, byId, jsonBody, LogQuery, logAnswer, refusals, useRunning } from "./shared.ts";
 
 /** A session's command has more to tell. */
 const AnyCommand = z.union([SessionCommandState, CommandState]);
@@ -13,14 +14,16 @@ const CommandAnswer = AnyCommand.and(z.object({ generation: z.number().int(), co
 const byCommand = byId.extend({ commandId: z.string() });
 
 const exec = createRoute({
+  operationId: "exec",
   method: "post",
   path: "/sandboxes/{id}/exec",
   summary: "Run one command to completion; wakes the sandbox",
-  request: { params: byId, headers: continuityHeaders, ...jsonBody(ExecRequest) },
+  request: { params: byId, headers: startHeaders, ...jsonBody(ExecRequest) },
   responses: { 200: answer("what became of it", CommandAnswer), ...refusals },
 });
 
 const get = createRoute({
+  operationId: "getCommand",
   method: "get",
   path: "/sandboxes/{id}/commands/{commandId}",
   summary: "What became of a command",
@@ -29,6 +32,7 @@ const get = createRoute({
 });
 
 const logs = createRoute({
+  operationId: "readCommandLog",
   method: "get",
   path: "/sandboxes/{id}/commands/{commandId}/logs",
   summary: "A command's output from an offset",
@@ -37,28 +41,30 @@ const logs = createRoute({
 });
 
 const cancel = createRoute({
+  operationId: "cancelCommand",
   method: "post",
   path: "/sandboxes/{id}/commands/{commandId}/cancel",
   summary: "End a command and everything it started",
-  request: { params: byCommand },
+  request: { params: byCommand, headers: holdHeaders },
   responses: { 200: answer("its state afterwards", CommandAnswer), ...refusals },
 });
 
-export function commandRoutes({ sandboxes }: AppDeps): App {
+export function commandRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(exec, async (c) => {
     const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
-    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const state = await ask(c, inUse, { method: "POST", path: "/exec", body }, CommandState);
-    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
+    const call = { method: "POST", path: "/exec", body } as const;
+    const { body: state, holding } = await askFor(c, inUse, call, CommandState);
+    return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);
   });
 
   app.openapi(get, async (c) => {
     const inUse = await sandboxes.look(c.req.valid("param").id);
     const path = pathOf(c.req.valid("param")) + queryOf(c);
-    const state = await ask(c, inUse, { method: "GET", path }, AnyCommand);
-    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
+    const { body: state, holding } = await askFor(c, inUse, { method: "GET", path }, AnyCommand);
+    return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);
   });
 
   app.openapi(logs, async (c) =>
@@ -66,10 +72,10 @@ export function commandRoutes({ sandboxes }: AppDeps): App {
   );
 
   app.openapi(cancel, async (c) => {
-    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/cancel`;
-    const state = await ask(c, inUse, { method: "POST", path }, AnyCommand);
-    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
+    const { body: state, holding } = await askFor(c, inUse, { method: "POST", path }, AnyCommand);
+    return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);
   });
 
   return app;

@@ -6,6 +6,7 @@ import { answer } from "./shared.ts";
 const Health = z.object({ status: z.enum(["ok", "not ready"]), reason: z.string().optional() });
 
 const healthz = createRoute({
+  operationId: "getHealth",
   method: "get",
   path: "/healthz",
   summary: "Whether the server's process runs",
@@ -14,6 +15,7 @@ const healthz = createRoute({
 });
 
 const readyz = createRoute({
+  operationId: "getReadiness",
   method: "get",
   path: "/readyz",
   summary: "Whether the server serves, and if not, why",

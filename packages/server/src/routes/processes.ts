@@ -3,24 +3,26 @@ import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { z } from "zod";
 import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
-import { continuityHeaders, rememberedBy } from "../http/describe.ts";
+import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
 import { withKey } from "../http/idempotency.ts";
 import { ask, passOn, queryOf, tell } from "../http/proxy.ts";
-import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
+import { answer, byId, jsonBody, LogQuery, logAnswer, refusals, useRunning } from "./shared.ts";
 
 const byProcess = byId.extend({ processId: z.string() });
 const one = { 200: answer("the process", Process), ...refusals };
 const at = "/sandboxes/{id}/processes/{processId}";
 
 const start = createRoute({
+  operationId: "startProcess",
   method: "post",
   path: "/sandboxes/{id}/processes",
   summary: "Start a process that outlives this call; wakes the sandbox",
-  request: { params: byId, headers: continuityHeaders, ...jsonBody(ProcessRequest) },
+  request: { params: byId, headers: startHeaders, ...jsonBody(ProcessRequest) },
   responses: { 201: answer("it runs", Process), ...refusals },
 });
 
 const list = createRoute({
+  operationId: "listProcesses",
   method: "get",
   path: "/sandboxes/{id}/processes",
   summary: "Processes, running and ended",
@@ -29,6 +31,7 @@ const list = createRoute({
 });
 
 const get = createRoute({
+  operationId: "getProcess",
   method: "get",
   path: at,
   summary: "One process: whether it runs, or how it ended",
@@ -37,6 +40,7 @@ const get = createRoute({
 });
 
 const logs = createRoute({
+  operationId: "readProcessLog",
   method: "get",
   path: `${at}/logs`,
   summary: "Output from an offset: server-sent events, raw bytes, or frames",
@@ -45,43 +49,49 @@ const logs = createRoute({
 });
 
 const stdin = createRoute({
+  operationId: "writeStdin",
   method: "post",
   path: `${at}/stdin`,
   summary: "Write to its standard input; the body streams",
   request: {
     params: byProcess,
+    headers: holdHeaders,
     body: { content: { "application/octet-stream": { schema: z.string().meta({ format: "binary" }) } } },
   },
   responses: { 204: { description: "written" }, ...refusals },
 });
 
 const closeStdin = createRoute({
+  operationId: "closeStdin",
   method: "post",
   path: `${at}/stdin/close`,
   summary: "Close its standard input: the program reads the end",
-  request: { params: byProcess },
+  request: { params: byProcess, headers: holdHeaders },
   responses: { 204: { description: "closed" }, ...refusals },
 });
 
 const signal = createRoute({
+  operationId: "signalProcess",
   method: "post",
   path: `${at}/signal`,
   summary: "Send the program itself one signal",
-  request: { params: byProcess, ...jsonBody(SignalRequest) },
+  request: { params: byProcess, headers: holdHeaders, ...jsonBody(SignalRequest) },
   responses: one,
 });
 
 const kill = createRoute({
+  operationId: "killProcess",
   method: "post",
   path: `${at}/kill`,
   summary: "End the whole tree, verified",
-  request: { params: byProcess },
+  request: { params: byProcess, headers: holdHeaders },
   responses: one,
 });
 
 const timeout = z.object({ timeoutMs: z.coerce.number().int().min(0).optional() });
 
 const wait = createRoute({
+  operationId: "waitForProcess",
   method: "get",
   path: `${at}/wait`,
   summary: "Answer when it has ended, or after timeoutMs with its state; never kills",
@@ -90,6 +100,7 @@ const wait = createRoute({
 });
 
 const waitForPort = createRoute({
+  operationId: "waitForPort",
   method: "get",
   path: `${at}/wait-for-port`,
   summary: "Answer when this process tree listens on the port",
@@ -97,12 +108,12 @@ const waitForPort = createRoute({
   responses: { 200: answer("whether it does", PortWait), ...refusals },
 });
 
-export function processRoutes({ sandboxes }: AppDeps): App {
+export function processRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(start, async (c) => {
     const body = JSON.stringify(withKey(c, "processId", c.req.valid("json")));
-    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     return c.json(await ask(c, inUse, { method: "POST", path: "/processes", body }, Process), 201);
   });
 
@@ -131,14 +142,14 @@ export function processRoutes({ sandboxes }: AppDeps): App {
   );
 
   app.openapi(stdin, async (c) => {
-    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/stdin`;
-    await tell(c, inUse, { method: "POST", path, body: c.req.raw.body ?? "" });
+    await tell(c, inUse, { method: "POST", path, body: await repeatable(c.req.raw) });
     return c.body(null, 204);
   });
 
   app.openapi(closeStdin, async (c) => {
-    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
     await tell(c, inUse, { method: "POST", path: `${pathOf(c.req.valid("param"))}/stdin/close` });
     return c.body(null, 204);
   });
@@ -151,10 +162,20 @@ export function processRoutes({ sandboxes }: AppDeps): App {
     const { id = "", processId = "" } = c.req.param();
     const path = pathOf({ processId }) + action + queryOf(c);
     const call = { method, path, signal: c.req.raw.signal, ...(body !== undefined && { body }) };
-    return ask(c, await sandboxes.look(id), call, Process);
+    const inUse = method === "GET" ? sandboxes.look(id) : useRunning(sandboxes, id, askedBy(c));
+    return ask(c, await inUse, call, Process);
   }
 
   return app;
+}
+
+/** What one piece of input may have to be sent again with. */
+const MAX_REPEATABLE_BYTES = 1024 * 1024;
+
+/** Short input can be sent once more to a keeper that was just told to rest; what is long, or endless, streams. */
+async function repeatable(request: Request): Promise<BodyInit> {
+  const length = Number(request.headers.get("content-length") ?? Number.NaN);
+  return length <= MAX_REPEATABLE_BYTES ? request.arrayBuffer() : (request.body ?? "");
 }
 
 function pathOf({ processId }: { processId: string }): string {

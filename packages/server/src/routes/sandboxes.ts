@@ -1,26 +1,37 @@
 import {
   CreateSandbox,
   EnsureSandbox,
+  HoldfastError,
   ListQuery,
   Sandbox,
-  SandboxEvent,
   SandboxList,
   SandboxName,
 } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
-import { describe, rememberedBy, withGeneration } from "../http/describe.ts";
-import { answer, byId, jsonBody, refusals } from "./shared.ts";
+import { askedBy, holdHeaders, workHeaders } from "../http/asked.ts";
+import { describe, withGeneration } from "../http/describe.ts";
+import { answer, byId, jsonBody, QueueQuery, refusals } from "./shared.ts";
 
 const WaitFlag = z.object({ wait: z.enum(["true", "false"]).default("true") });
-const Deleting = z.object({ state: z.literal("deleting") });
+const Deleting = z.object({
+  state: z.literal("deleting"),
+  retryAfter: z.number().describe("seconds until it is worth asking again"),
+});
 
 const create = createRoute({
+  operationId: "createSandbox",
   method: "post",
   path: "/sandboxes",
   summary: "Create a sandbox; answers when a first command would run",
-  request: { ...jsonBody(CreateSandbox), query: WaitFlag },
+  request: {
+    ...jsonBody(CreateSandbox),
+    query: WaitFlag.extend(QueueQuery.shape),
+    headers: z.object({
+      "idempotency-key": z.string().optional().describe("the same key: the same sandbox"),
+    }),
+  },
   responses: {
     201: answer("it runs", Sandbox),
     202: answer("it is being created (wait=false)", Sandbox),
@@ -29,14 +40,21 @@ const create = createRoute({
 });
 
 const ensure = createRoute({
+  operationId: "ensureSandbox",
   method: "put",
   path: "/sandboxes/by-name/{name}",
   summary: "Get or create by name; single-flight",
-  request: { ...jsonBody(EnsureSandbox), params: z.object({ name: SandboxName }) },
+  request: {
+    ...jsonBody(EnsureSandbox),
+    params: z.object({ name: SandboxName }),
+    query: QueueQuery,
+    headers: workHeaders,
+  },
   responses: { 200: answer("it was there", Sandbox), 201: answer("it was created", Sandbox), ...refusals },
 });
 
 const list = createRoute({
+  operationId: "listSandboxes",
   method: "get",
   path: "/sandboxes",
   summary: "List sandboxes in order of creation",
@@ -45,6 +63,7 @@ const list = createRoute({
 });
 
 const get = createRoute({
+  operationId: "getSandbox",
   method: "get",
   path: "/sandboxes/{id}",
   summary: "One sandbox; never wakes it",
@@ -52,28 +71,14 @@ const get = createRoute({
   responses: { 200: answer("the sandbox", Sandbox), ...refusals },
 });
 
-const start = createRoute({
-  method: "post",
-  path: "/sandboxes/{id}/start",
-  summary: "Make it run, also after failed launches",
-  request: { params: byId },
-  responses: { 200: answer("it runs", Sandbox), ...refusals },
-});
-
-const stop = createRoute({
-  method: "post",
-  path: "/sandboxes/{id}/stop",
-  summary: "End its processes and keep its files",
-  request: { params: byId },
-  responses: { 200: answer("where it is now", Sandbox), ...refusals },
-});
-
 const remove = createRoute({
+  operationId: "deleteSandbox",
   method: "delete",
   path: "/sandboxes/{id}",
   summary: "End everything of it; done only on evidence",
   request: {
     params: byId,
+    headers: holdHeaders,
     query: z.object({
       force: z.enum(["true", "false"]).default("false"),
       wait: z.coerce.number().min(0).max(600).default(0).describe("seconds to wait for the evidence"),
@@ -82,49 +87,31 @@ const remove = createRoute({
   responses: { 202: answer("not yet proved gone", Deleting), 204: { description: "gone" }, ...refusals },
 });
 
-const events = createRoute({
-  method: "get",
-  path: "/sandboxes/{id}/events",
-  summary: "Its timeline, with the cause of every death",
-  request: {
-    params: byId,
-    query: z.object({
-      since: z.coerce.number().int().min(0).default(0),
-      limit: z.coerce.number().int().min(1).max(1000).default(1000),
-    }),
-  },
-  responses: {
-    200: answer("entries after `since`", z.object({ events: z.array(SandboxEvent) })),
-    ...refusals,
-  },
-});
-
-export function sandboxRoutes({ sandboxes }: AppDeps): App {
+export function sandboxRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(create, async (c) => {
-    const idempotencyKey = c.req.header("idempotency-key");
-    const made = await sandboxes.create(
-      c.req.valid("json"),
-      idempotencyKey === undefined ? {} : { idempotencyKey },
-    );
-    if (c.req.valid("query").wait === "false") {
-      const begun = await sandboxes.begin(made);
-      withGeneration(c, begun);
-      return c.json(describe(begun), 202);
-    }
-    c.env.mayBeSilent?.();
-    const { holding } = await sandboxes.wake(made);
+    const { wait, queue } = c.req.valid("query");
+    const { "idempotency-key": idempotencyKey } = c.req.valid("header");
+    if (queue > 0 || wait === "true") c.env.mayBeSilent?.();
+    const made = await sandboxes.create(c.req.valid("json"), {
+      queueMs: queue * 1000,
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+    });
+    const holding = wait === "false" ? await sandboxes.begin(made) : (await sandboxes.wake(made)).holding;
     withGeneration(c, holding);
-    return c.json(describe(holding), 201);
+    return c.json(describe(holding), wait === "false" ? 202 : 201);
   });
 
   app.openapi(ensure, async (c) => {
     c.env.mayBeSilent?.();
-    const { holding, created } = await sandboxes.ensure(c.req.valid("param").name, c.req.valid("json"));
-    const live = (await sandboxes.use(holding.sandbox.id, rememberedBy(c))).holding;
+    const queueMs = c.req.valid("query").queue * 1000;
+    const asked = { ...askedBy(c), queueMs };
+    const { name } = c.req.valid("param");
+    const { holding, created } = await sandboxes.ensure(name, c.req.valid("json"), { queueMs });
+    const live = (await sandboxes.use(holding.sandbox.id, asked)).holding;
     withGeneration(c, live);
-    return c.json(describe(live, rememberedBy(c).generation), created ? 201 : 200);
+    return c.json(describe(live, asked.generation), created ? 201 : 200);
   });
 
   app.openapi(list, async (c) => {
@@ -142,44 +129,34 @@ export function sandboxRoutes({ sandboxes }: AppDeps): App {
   app.openapi(get, async (c) => {
     const holding = await sandboxes.get(c.req.valid("param").id);
     withGeneration(c, holding);
-    return c.json(describe(holding, rememberedBy(c).generation), 200);
-  });
-
-  app.openapi(start, async (c) => {
-    c.env.mayBeSilent?.();
-    const { holding } = await sandboxes.start(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(describe(holding), 200);
-  });
-
-  app.openapi(stop, async (c) => {
-    c.env.mayBeSilent?.();
-    const holding = await sandboxes.stop(c.req.valid("param").id);
-    withGeneration(c, holding);
-    return c.json(describe(holding), 200);
+    return c.json(describe(holding, askedBy(c).generation), 200);
   });
 
   app.openapi(remove, async (c) => {
     const { force, wait } = c.req.valid("query");
     if (wait > 0) c.env.mayBeSilent?.();
     const mode = force === "true" ? "force" : "graceful";
-    const state = await sandboxes.delete(c.req.valid("param").id, { mode, waitMs: wait * 1000 });
+    const { id } = c.req.valid("param");
+    const state = await sandboxes.delete(id, { ...askedBy(c), mode, waitMs: wait * 1000 });
     if (state === "gone") return c.body(null, 204);
-    c.header("Retry-After", "1");
-    return c.json({ state }, 202);
+    const retryAfter = await secondsToNextLook(id);
+    c.header("Retry-After", String(retryAfter));
+    return c.json({ state, retryAfter }, 202);
   });
 
-  app.openapi(events, async (c) => {
-    const entries = await sandboxes.timeline(c.req.valid("param").id, c.req.valid("query"));
-    const shown = entries.map(({ at, detail, ...entry }) => ({
-      ...entry,
-      at: new Date(at).toISOString(),
-      detail: detail ?? {},
-    }));
-    return c.json({ events: shown }, 200);
-  });
+  /** When the next attempt to finish a deletion is made. */
+  async function secondsToNextLook(id: string): Promise<number> {
+    const holding = await sandboxes.get(id).catch(unlessGone);
+    const at = holding?.lease?.nextAttemptAt ?? holding?.sandbox.diskRetryAt ?? 0;
+    return Math.max(1, Math.ceil((at - (holding?.readAt ?? 0)) / 1000));
+  }
 
   return app;
+}
+
+/** It went while we looked. */
+function unlessGone(error: unknown): undefined {
+  if (!(error instanceof HoldfastError && error.code === "gone")) throw error;
 }
 
 function parseLabel(text: string): { key: string; value?: string } {

@@ -11,9 +11,10 @@ import {
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
-import { continuityHeaders, generationOf, rememberedBy, withGeneration } from "../http/describe.ts";
+import { askedBy, startHeaders, workHeaders } from "../http/asked.ts";
+import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
-import { ask, tell } from "../http/proxy.ts";
+import { ask, askFor, tell } from "../http/proxy.ts";
 import { answer, byId, jsonBody, refusals } from "./shared.ts";
 
 const bySession = byId.extend({ sessionId: z.string() });
@@ -23,14 +24,16 @@ const SessionAnswer = SessionCommandState.and(
 );
 
 const create = createRoute({
+  operationId: "createSession",
   method: "post",
   path: "/sandboxes/{id}/sessions",
   summary: "Get or create a persistent shell; wakes the sandbox",
-  request: { params: byId, headers: continuityHeaders, ...jsonBody(CreateSession) },
+  request: { params: byId, headers: workHeaders, ...jsonBody(CreateSession) },
   responses: { 200: answer("it was there", Session), 201: answer("it was created", Session), ...refusals },
 });
 
 const list = createRoute({
+  operationId: "listSessions",
   method: "get",
   path: "/sandboxes/{id}/sessions",
   summary: "Sessions, awake and asleep",
@@ -39,6 +42,7 @@ const list = createRoute({
 });
 
 const get = createRoute({
+  operationId: "getSession",
   method: "get",
   path: at,
   summary: "One session: its shell, and what runs and waits in it",
@@ -47,38 +51,39 @@ const get = createRoute({
 });
 
 const remove = createRoute({
+  operationId: "deleteSession",
   method: "delete",
   path: at,
   summary: "End its shell and forget its state; wakes the sandbox",
-  request: { params: bySession },
+  request: { params: bySession, headers: workHeaders },
   responses: { 204: { description: "ended" }, ...refusals },
 });
 
 const exec = createRoute({
+  operationId: "execInSession",
   method: "post",
   path: `${at}/exec`,
   summary: "Run a command in the session's shell; wakes the sandbox and the session",
-  request: { params: bySession, headers: continuityHeaders, ...jsonBody(SessionExecRequest) },
+  request: { params: bySession, headers: startHeaders, ...jsonBody(SessionExecRequest) },
   responses: { 200: answer("what became of it", SessionAnswer), ...refusals },
 });
 
 const startProcess = createRoute({
+  operationId: "startProcessInSession",
   method: "post",
   path: `${at}/processes`,
   summary: "Start a process from a snapshot of the session's state",
-  request: { params: bySession, headers: continuityHeaders, ...jsonBody(SessionProcessRequest) },
+  request: { params: bySession, headers: startHeaders, ...jsonBody(SessionProcessRequest) },
   responses: { 201: answer("it runs", Process), ...refusals },
 });
 
-export function sessionRoutes({ sandboxes }: AppDeps): App {
+export function sessionRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(create, async (c) => {
-    c.env.mayBeSilent?.();
     const body = JSON.stringify(c.req.valid("json"));
-    const { holding, link } = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
-    const reply = await link.reply({ method: "POST", path: "/sessions", body }, Session);
-    withGeneration(c, holding);
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
+    const reply = await askFor(c, inUse, { method: "POST", path: "/sessions", body }, Session);
     return c.json(reply.body, reply.status === 201 ? 201 : 200);
   });
 
@@ -93,22 +98,23 @@ export function sessionRoutes({ sandboxes }: AppDeps): App {
   });
 
   app.openapi(remove, async (c) => {
-    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     await tell(c, inUse, { method: "DELETE", path: pathOf(c.req.valid("param")) });
     return c.body(null, 204);
   });
 
   app.openapi(exec, async (c) => {
     const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
-    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/exec`;
-    const state = await ask(c, inUse, { method: "POST", path, body }, SessionCommandState);
-    return c.json({ ...state, ...generationOf(c, inUse.holding) }, 200);
+    const call = { method: "POST", path, body } as const;
+    const { body: state, holding } = await askFor(c, inUse, call, SessionCommandState);
+    return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);
   });
 
   app.openapi(startProcess, async (c) => {
     const body = JSON.stringify(withKey(c, "processId", c.req.valid("json")));
-    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/processes`;
     return c.json(await ask(c, inUse, { method: "POST", path, body }, Process), 201);
   });

@@ -10,20 +10,21 @@ import {
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
-import { continuityHeaders, rememberedBy } from "../http/describe.ts";
-import { ask } from "../http/proxy.ts";
+import { askedBy, holdHeaders, workHeaders } from "../http/asked.ts";
+import { ask, touched } from "../http/proxy.ts";
 import { TerminalRelay } from "../terminal-relay.ts";
-import { answer, byId, jsonBody, refusals } from "./shared.ts";
+import { answer, byId, jsonBody, refusals, useRunning } from "./shared.ts";
 
 const byTerminal = byId.extend({ terminalId: z.string() });
 const one = { 200: answer("the terminal", Terminal), ...refusals };
 const at = "/sandboxes/{id}/terminals/{terminalId}";
 
 const create = createRoute({
+  operationId: "openTerminal",
   method: "post",
   path: "/sandboxes/{id}/terminals",
   summary: "Get or create a terminal; wakes the sandbox",
-  request: { params: byId, headers: continuityHeaders, ...jsonBody(TerminalRequest) },
+  request: { params: byId, headers: workHeaders, ...jsonBody(TerminalRequest) },
   responses: {
     200: answer("it was there", TerminalCreated),
     201: answer("it was created", TerminalCreated),
@@ -32,6 +33,7 @@ const create = createRoute({
 });
 
 const list = createRoute({
+  operationId: "listTerminals",
   method: "get",
   path: "/sandboxes/{id}/terminals",
   summary: "Terminals, running and ended",
@@ -40,6 +42,7 @@ const list = createRoute({
 });
 
 const get = createRoute({
+  operationId: "getTerminal",
   method: "get",
   path: at,
   summary: "One terminal, also for a while after its end",
@@ -48,35 +51,38 @@ const get = createRoute({
 });
 
 const destroy = createRoute({
+  operationId: "destroyTerminal",
   method: "delete",
   path: at,
   summary: "End its program and everything it started",
-  request: { params: byTerminal },
+  request: { params: byTerminal, headers: holdHeaders },
   responses: one,
 });
 
 const resize = createRoute({
+  operationId: "resizeTerminal",
   method: "post",
   path: `${at}/resize`,
   summary: "Change its size, for all who are attached",
-  request: { params: byTerminal, ...jsonBody(TerminalSize) },
+  request: { params: byTerminal, headers: holdHeaders, ...jsonBody(TerminalSize) },
   responses: one,
 });
 
 const connect = createRoute({
+  operationId: "connectTerminal",
   method: "get",
   path: `${at}/connect`,
   summary: "Bytes, by WebSocket; docs/terminals.md has the frames",
-  request: { params: byTerminal, query: TerminalConnectQuery },
+  request: { params: byTerminal, headers: holdHeaders, query: TerminalConnectQuery },
   responses: { 101: { description: "connected" }, ...refusals },
 });
 
-export function terminalRoutes({ sandboxes }: AppDeps): App {
+export function terminalRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(create, async (c) => {
     const body = JSON.stringify(c.req.valid("json"));
-    const inUse = await sandboxes.use(c.req.valid("param").id, rememberedBy(c));
+    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const made = await ask(c, inUse, { method: "POST", path: "/terminals", body }, TerminalCreated);
     return c.json(made, made.created ? 201 : 200);
   });
@@ -92,7 +98,7 @@ export function terminalRoutes({ sandboxes }: AppDeps): App {
   });
 
   app.openapi(destroy, async (c) => {
-    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
     return c.json(
       await ask(c, inUse, { method: "DELETE", path: pathOf(c.req.valid("param")) }, Terminal),
       200,
@@ -100,7 +106,7 @@ export function terminalRoutes({ sandboxes }: AppDeps): App {
   });
 
   app.openapi(resize, async (c) => {
-    const inUse = await sandboxes.look(c.req.valid("param").id);
+    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
     const body = JSON.stringify(c.req.valid("json"));
     const path = `${pathOf(c.req.valid("param"))}/resize`;
     return c.json(await ask(c, inUse, { method: "POST", path, body }, Terminal), 200);
@@ -108,10 +114,14 @@ export function terminalRoutes({ sandboxes }: AppDeps): App {
 
   app.openapi(connect, async (c) => {
     const { id, terminalId } = c.req.valid("param");
-    const { link } = await sandboxes.look(id);
+    const isReadonly = c.req.valid("query").readonly === true;
+    // A socket that was opened cannot be asked once more, so the keeper is touched before: then it does not rest.
+    const inUse = isReadonly
+      ? await sandboxes.look(id)
+      : await touched(await useRunning(sandboxes, id, askedBy(c)));
     // An unknown terminal is refused in plain HTTP, where a client can read why.
-    await link.json({ method: "GET", path: pathOf({ terminalId }) }, Terminal);
-    const relay = new TerminalRelay(link, { terminalId, query: new URL(c.req.url).searchParams });
+    await inUse.link.json({ method: "GET", path: pathOf({ terminalId }) }, Terminal);
+    const relay = new TerminalRelay(inUse, { terminalId, query: new URL(c.req.url).searchParams });
     const upgraded = c.env.upgrade?.(relay);
     if (upgraded !== undefined) return upgraded;
     throw new HoldfastError("invalid_argument", "a terminal is connected to by WebSocket", {
