@@ -240,7 +240,7 @@ export function unproven(lease: Lease, now: number): Change {
 
 /** The instance is gone, and this is how we know. */
 export function concluded(ledger: Ledger, lease: Lease, evidence: Evidence): Change {
-  const cause = lease.stopReason ?? "keeper_lost";
+  const cause = lease.stopReason ?? (evidence.kind === "never_requested" ? "never_launched" : "keeper_lost");
   const { sandbox } = ledger;
   const detail = lease.lastError === null ? evidence.detail : `${lease.lastError} (${evidence.detail})`;
   const isCurrent = sandbox !== undefined && lease.phase !== "debt" && lease.origin === "launch";
@@ -266,7 +266,8 @@ function afterEnd(
   { cause, detail, at }: { cause: string; detail: string; at: number },
 ): Partial<SandboxRow> {
   if (lease.admittedAt !== null) return { lastDeath: { cause, at: new Date(at).toISOString(), detail } };
-  if (sandbox.desired !== "active") return {};
+  // What was never asked for cannot have failed.
+  if (sandbox.desired !== "active" || lease.createSentAt === null) return {};
   return {
     launchFailures: Math.min(sandbox.launchFailures + 1, MAX_LAUNCH_FAILURES),
     failure: `${cause}: ${detail}`,

@@ -1,18 +1,20 @@
 import {
   type Holding,
-  idleCheckAt,
   type KeeperControl,
   type Lease,
   notIdleUntil,
+  type QuiesceAnswer,
   stopOrdered,
 } from "@holdfast/core";
 import { type EffectDeps, messageOf } from "./effects.ts";
-import type { Shift } from "./shift.ts";
+import { type Shift, TicketLost } from "./shift.ts";
 
 /** The keeper answers in a millisecond, or not at all. */
 const QUIESCE_MS = 10_000;
 /** A busy one is asked again when it could be idle at the earliest, but not in a tight loop. */
 const SHORTEST_RECHECK_MS = 1_000;
+/** One that did not answer is asked again after this. */
+const NO_ANSWER_MS = 30_000;
 
 /**
  * By the rows nobody has used it for its lifetime. The keeper has the last word: it knows what is in flight and what
@@ -33,7 +35,6 @@ export async function judgeIdle(
   if (link === undefined) return;
   const lifetimeMs = policy.lifetimeSeconds * 1000;
   const answer = await quiesce(link, lifetimeMs, { lease, shift, deps });
-  if (answer === undefined) return;
   if (answer.state === "busy") {
     const at = (await store.now()) + Math.max(lifetimeMs - answer.idleForMs, SHORTEST_RECHECK_MS);
     return askAgain(holding, lease, { at, shift }, deps);
@@ -44,19 +45,20 @@ export async function judgeIdle(
   if (saved === undefined) await link.resume();
 }
 
-/** Without an answer it is not idle but out of reach: the line is dropped, and the next step is to reach it again. */
+/** Without an answer it is not idle but out of reach, and asked again when it could be idle next. */
 async function quiesce(
   link: KeeperControl,
   lifetimeMs: number,
   { lease, shift, deps }: { lease: Lease; shift: Shift; deps: EffectDeps },
-) {
+): Promise<QuiesceAnswer> {
   try {
     await shift.prepare(QUIESCE_MS);
     return await shift.act({ ms: QUIESCE_MS }, () => link.quiesce({ lifetimeMs }));
   } catch (error) {
+    if (error instanceof TicketLost) throw error;
     deps.log.warn("idleness could not be judged", { sandbox: lease.sandboxId, error: messageOf(error) });
     deps.keepers.drop(lease.instanceId);
-    return undefined;
+    return { state: "busy", because: [messageOf(error)], idleForMs: Math.max(lifetimeMs - NO_ANSWER_MS, 0) };
   }
 }
 
@@ -66,7 +68,6 @@ async function askAgain(
   { at, shift }: { at: number; shift: Shift },
   { store }: EffectDeps,
 ): Promise<void> {
-  const earliest = Math.max(at, holding.readAt + SHORTEST_RECHECK_MS);
-  const next = Number.isFinite(earliest) ? earliest : idleCheckAt(holding.sandbox.policy, holding.readAt);
-  await store.save(holding, { leases: { [lease.instanceId]: { idleCheckAt: next } } }, shift.ticket);
+  const idleCheckAt = Math.max(at, holding.readAt + SHORTEST_RECHECK_MS);
+  await store.save(holding, { leases: { [lease.instanceId]: { idleCheckAt } } }, shift.ticket);
 }

@@ -115,6 +115,13 @@ export class Reconciler {
   #takeUp(ticket: Ticket, askedAt: number): void {
     const { store, clock } = this.#deps;
     const shift = new Shift({ store, clock, ticket, askedAt });
+    const current = this.#passes.get(ticket.key);
+    // Somebody waits for another server to be done with it, which it is: that pass goes round once more.
+    if (current !== undefined) {
+      current.again = true;
+      void this.#logged(ticket.key, shift.end());
+      return;
+    }
     void this.#logged(ticket.key, this.#begin(ticket.key, shift));
   }
 
