@@ -1,5 +1,5 @@
-import type { Clock, KeeperDoor, Provider, Store } from "@holdfast/core";
-import { createLifecycle, type Lifecycle } from "../packages/server/src/lifecycle/lifecycle.ts";
+import { type Clock, defaultMinFreeDisk, type Provider, type Store } from "@holdfast/core";
+import { Lifecycle } from "../packages/server/src/lifecycle/lifecycle.ts";
 import type { Faults } from "./faults.ts";
 import type { Witness } from "./invariants/witness.ts";
 import type { Rng } from "./rng.ts";
@@ -11,6 +11,11 @@ import type { Backend } from "./world/backend.ts";
 import { Door, type SimLink } from "./world/door.ts";
 import { ProviderPort } from "./world/provider-port.ts";
 import { storePort } from "./world/store-port.ts";
+
+/** More than the workload ever wants, and still a bound to check. */
+const QUOTA = 8;
+/** Short, so that a run to the end of every keeper is. */
+const ORPHAN_LIMIT_SECONDS = 3_600;
 
 /** What a replica needs of the world around it. */
 export interface Surroundings {
@@ -25,6 +30,7 @@ export interface Surroundings {
   readonly newId: (kind: string) => string;
   readonly slots: number | null;
   readonly showsLogs: boolean;
+  readonly timerGrainMs: () => number;
 }
 
 export interface ReplicaTraits {
@@ -41,6 +47,8 @@ export class Replica {
   readonly actor: Actor;
   /** Which of its lines are cut. */
   readonly cut = { store: false, provider: false, keepers: false };
+  /** Nobody starts it again. */
+  isGoneForEver = false;
   readonly #traits: ReplicaTraits;
   readonly #surroundings: Surroundings;
   readonly #clients = new Set<(error: Error) => void>();
@@ -78,24 +86,42 @@ export class Replica {
   }
 
   start(): void {
-    if (this.#running !== undefined) return;
+    if (this.#running !== undefined || this.isGoneForEver) return;
     this.#starts++;
     const { scheduler, rng, newId, slots } = this.#surroundings;
     const door = this.#door();
-    const lifecycle = createLifecycle<SimLink>({
+    const lifecycle = new Lifecycle<SimLink>({
       store: this.#store(),
       providers: this.#providers(),
-      door: door satisfies KeeperDoor<SimLink>,
+      door,
       clock: this.#clock(),
       random: () => rng.next(),
       newId,
       log: this.#log(),
       owner: this.owner,
-      config: { slots },
+      config: {
+        slots,
+        tenantQuota: QUOTA,
+        minFreeDisk: defaultMinFreeDisk,
+        defaultProvider: "none",
+        orphanLimitSeconds: ORPHAN_LIMIT_SECONDS,
+      },
     });
     this.#running = { lifecycle, door };
-    const run = () => void lifecycle.start();
+    const run = () => {
+      lifecycle.start().catch((error: unknown) => this.#failToStart(error));
+    };
     scheduler.park({ actor: this.actor, op: `${this.owner} starts`, due: scheduler.now, run });
+  }
+
+  /** As `serve` does: it says why and exits, and whoever supervises it starts it again. */
+  #failToStart(error: unknown): void {
+    const { scheduler } = this.#surroundings;
+    const run = () => {
+      this.kill();
+      scheduler.park({ op: `${this.actor.name} is tried again`, due: scheduler.now + 1_000, run: () => this.start() });
+    };
+    scheduler.park({ actor: this.actor, op: `${this.owner} cannot start: ${error}`, due: scheduler.now, run });
   }
 
   /** SIGKILL. */
@@ -165,7 +191,7 @@ export class Replica {
       sleep: (ms, signal) => {
         if (signal?.aborted) return Promise.resolve();
         return new Promise((resolve) => {
-          const due = scheduler.now + Math.max(0, Math.ceil(ms / (1 + this.#traits.drift)));
+          const due = this.#roundedUp(scheduler.now + Math.max(0, Math.ceil(ms / (1 + this.#traits.drift))), ms);
           const entry = scheduler.park({ actor, op: `${actor.name} wakes`, due, run: () => wake() });
           const wake = () => {
             entry.cancelled = true;
@@ -176,6 +202,12 @@ export class Replica {
         });
       },
     };
+  }
+
+  /** Timers may be late. Those of a second and more share their wake-ups, or an idle hour would be all polls. */
+  #roundedUp(due: number, ms: number): number {
+    const grainMs = this.#surroundings.timerGrainMs();
+    return ms < 1_000 || grainMs === 0 ? due : Math.ceil(due / grainMs) * grainMs;
   }
 
   #log() {

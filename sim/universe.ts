@@ -1,18 +1,20 @@
 import type { InstanceRef } from "@holdfast/core";
+import type { Lifecycle } from "../packages/server/src/lifecycle/lifecycle.ts";
 import { Book } from "./book.ts";
 import type { Coverage } from "./coverage.ts";
 import { type FaultPlan, Faults } from "./faults.ts";
 import { History, type Scene } from "./invariants/scene.ts";
 import { Witness } from "./invariants/witness.ts";
 import { Judge } from "./judge.ts";
-import { Replica, type ReplicaTraits } from "./replica.ts";
+import { ConnectionLost, Replica, type ReplicaTraits } from "./replica.ts";
 import { Rng } from "./rng.ts";
 import { Scheduler } from "./scheduler.ts";
 import { START_MS } from "./start-time.ts";
 import type { Trace } from "./trace.ts";
 import { Wire } from "./wire.ts";
-import { Backend, type BackendKind } from "./world/backend.ts";
+import { Backend, type BackendKind, type SimInstance } from "./world/backend.ts";
 import { SimDatabase } from "./world/database.ts";
+import type { SimLink } from "./world/door.ts";
 import { settled } from "./world/store-port.ts";
 
 export interface UniverseOptions {
@@ -39,6 +41,15 @@ export class Universe {
   readonly replicas: readonly Replica[];
   readonly witness: Witness;
   readonly coverage: Coverage;
+  /** What clients wait for. */
+  readonly waiting = new Set<string>();
+  /** The store as it was at some time. */
+  backup: Uint8Array | undefined;
+  /** Nothing goes wrong any more, and nobody wants anything new. */
+  isHealed = false;
+  /** How late timers may be. */
+  timerGrainMs = 0;
+  readonly #trace: Trace;
   #ids = 0;
   #installationId: string | undefined;
 
@@ -46,6 +57,7 @@ export class Universe {
     const { seed, plan, trace, coverage, slots, showsLogs } = options;
     this.rng = new Rng(seed);
     this.coverage = coverage;
+    this.#trace = trace;
     this.scheduler = new Scheduler({ rng: this.rng, trace });
     this.faults = new Faults({ plan, rng: this.rng, coverage });
     const isShared = options.replicas.length > 1;
@@ -60,6 +72,7 @@ export class Universe {
       backends: this.backends,
       store: () => this.database.store,
       newId: (kind: string) => this.newId(kind),
+      timerGrainMs: () => this.timerGrainMs,
     };
     this.replicas = options.replicas.map((traits, i) => new Replica(`server${i}`, traits, surroundings));
   }
@@ -90,8 +103,34 @@ export class Universe {
     while (!isEnough() && this.step(until));
   }
 
-  up(): Replica[] {
-    return this.replicas.filter(({ isUp }) => isUp);
+  say(text: string): void {
+    this.#trace.add(this.scheduler.now, text);
+  }
+
+  /** For a client: time passes for it, whatever becomes of the servers. */
+  sleep(ms: number): Promise<void> {
+    const { scheduler } = this;
+    return new Promise((resolve) => {
+      scheduler.park({ op: "a client goes on", due: scheduler.now + ms, run: resolve });
+    });
+  }
+
+  /** A client's request, to any server that is up. */
+  async ask<T>(what: string, work: (lifecycle: Lifecycle<SimLink>) => Promise<T>): Promise<T> {
+    const up = this.replicas.filter(({ isUp }) => isUp);
+    if (up.length === 0 || this.isHealed) throw new ConnectionLost("no server is up for it");
+    const label = `${what} (${this.newId("ask")})`;
+    this.waiting.add(label);
+    try {
+      return await this.rng.pick(up).ask(label, work);
+    } finally {
+      this.waiting.delete(label);
+    }
+  }
+
+  find(instanceId: string): SimInstance | undefined {
+    const all = [...this.backends.values()].flatMap(({ instances }) => [...instances.values()]);
+    return all.find(({ ref }) => ref.instanceId === instanceId);
   }
 
   /** Instances of ours that exist, wherever. */

@@ -41,6 +41,9 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     for (const { before, after } of commit.leases) {
       const from = before?.phase ?? "none";
       if (from !== after.phase) coverage.sometimes(`transition ${from} -> ${after.phase}`);
+      // Only an operator makes a debt of an instance that had its own row.
+      if (after.phase === "debt" && from !== "debt" && from !== "gone" && from !== "none")
+        history.abandoned.add(after.instanceId);
     }
     this.rates.committed(commit);
     for (const holds of commitChecks) holds(commit, this.#scene);
@@ -59,7 +62,9 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     check.onlyOurs(op, ref, this.#scene);
     if ("instanceId" in ref) this.rates.asked(ref.instanceId, op);
     if (op === "observe") return;
-    check.underATicket(actor, op, ref.sandboxId, this.#scene);
+    // What is left of a sandbox that was deleted belongs to nobody who could have a ticket for it.
+    if (op !== "removeDisk" || this.#scene.book.ledgers.get(ref.sandboxId)?.sandbox !== undefined)
+      check.underATicket(actor, op, ref.sandboxId, this.#scene);
     if (op === "launch" && "instanceId" in ref) {
       check.launchedFromARow(ref, this.#scene);
       history.launchSent.add(ref.instanceId);
@@ -114,9 +119,8 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     this.#scene.coverage.sometimes("work is done");
   }
 
-  exits(keeper: SimKeeper, because: string): void {
+  exits(_: SimKeeper, because: string): void {
     this.#scene.coverage.sometimes(`a keeper ends: ${because}`);
-    void keeper;
   }
 
   launched({ ref }: SimInstance): void {

@@ -1,0 +1,78 @@
+import type { Universe } from "../universe.ts";
+import { say } from "./scene.ts";
+
+/** Something that must become true once nothing goes wrong any more. `undefined`: it is. */
+type Liveness = (universe: Universe) => string | undefined;
+
+/** All that must hold, in the end, of a world that was healed. */
+export const livenessChecks: readonly (readonly [name: string, holds: Liveness])[] = [
+  ["L1", everythingHasAnOwner],
+  ["L1 (disks)", everyDiskHasAnOwner],
+  ["L2", everyStopIsFinished],
+  ["L3", nobodyWaits],
+  ["L7", onlyWantedOnesLive],
+];
+
+/** L1: Leak bound: every existing instance is owned by a non-terminal row or dies within B. */
+function everythingHasAnOwner(universe: Universe): string | undefined {
+  const { book } = universe;
+  const leaked = universe.existing().find(({ ref }) => {
+    const phase = book.phaseOf(ref.instanceId) ?? book.phaseOf(`legacy:hf-${ref.sandboxId}-g${ref.generation}`);
+    return phase === undefined || phase === "gone";
+  });
+  return leaked === undefined ? undefined : `${leaked.ref.instanceId} exists, and no row owns it`;
+}
+
+/** Disks are covered like instances: none without an owner. */
+function everyDiskHasAnOwner({ book, backends, installationId }: Universe): string | undefined {
+  for (const { disks } of backends.values()) {
+    for (const { ref } of disks.values()) {
+      const isOwned = book.ledgers.get(ref.sandboxId)?.sandbox?.hasDisk === true;
+      if (ref.installationId === installationId && !isOwned) return `the disk of ${ref.sandboxId} has no owner`;
+    }
+  }
+  return undefined;
+}
+
+/** L2: Every stop/delete finishes within stop ladder + one recheck period. */
+function everyStopIsFinished({ book }: Universe): string | undefined {
+  const ending = book.standing().find(({ phase }) => phase !== "live");
+  if (ending !== undefined) return `${say(ending)} does not end`;
+  const deleted = [...book.ledgers.values()].find(({ sandbox }) => sandbox?.desired === "deleted");
+  return deleted === undefined ? undefined : `${deleted.sandboxId} is not deleted`;
+}
+
+/** L3: A queued launch is admitted or answered with a typed error before its deadline. */
+function nobodyWaits({ waiting }: Universe): string | undefined {
+  return waiting.size === 0 ? undefined : `still waiting: ${[...waiting].join(", ")}`;
+}
+
+/** L7: Quiescence: with no workload only those live on that are to be kept, and each of them has a server. */
+function onlyWantedOnesLive(universe: Universe): string | undefined {
+  const { book } = universe;
+  for (const lease of book.standing()) {
+    const policy = book.ledgers.get(lease.sandboxId)?.sandbox?.policy;
+    if (policy?.onIdle !== "keep") return `${say(lease)} is idle and lives on`;
+    const instance = universe.find(lease.instanceId);
+    if (instance === undefined) return `${say(lease)} is kept, and does not exist`;
+    if (!instance.keeper.traits.hangs && instance.keeper.contacts.size === 0) return `${say(lease)} has no server`;
+  }
+  return undefined;
+}
+
+/** L4: total provider calls while idle = sweep only. */
+export function onlySweepsRun({ witness, judge }: Universe): void {
+  for (const [call, count] of witness.rates.calls) {
+    judge.demand(call.endsWith(" discover"), "L4", () => `${count} calls of ${call} while nothing is to be done`);
+  }
+}
+
+/** L6: With the control plane dead for ever, every keeper dies by hard_stop_at (+ drift). */
+export function everyKeeperIsDead({ backends, judge, installationId }: Universe): void {
+  for (const { instances } of backends.values()) {
+    for (const { ref, keeper } of instances.values()) {
+      const isOurs = ref.installationId === installationId && !keeper.traits.hangs;
+      judge.demand(!isOurs, "L6", () => `${ref.instanceId} lives on without a server`);
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import { HoldfastError } from "@holdfast/protocol";
+import type { InUse } from "../packages/server/src/lifecycle/waker.ts";
+import { ConnectionLost } from "./replica.ts";
+import type { Universe } from "./universe.ts";
+import type { SimLink } from "./world/door.ts";
+
+/** Nobody waits longer for an answer. */
+const PATIENCE_MS = 30_000;
+
+const lifetimes = [20, 60, 300];
+
+/** What one client does next, by weight. */
+const deeds: readonly (readonly [weight: number, deed: (client: Client) => Promise<void>])[] = [
+  [6, work],
+  [3, turn],
+  [2, idle],
+  [1, touch],
+  [1, changePolicy],
+  [1, stop],
+  [1, remove],
+  [0.5, forceRemove],
+  [0.5, giveUp],
+  [1, claim],
+  [0.5, leaveATurn],
+  [0.7, build],
+];
+
+/** One user of the servers. It forgets nothing, checks what it was told, and survives its server. */
+interface Client {
+  readonly universe: Universe;
+  readonly name: string;
+  /** The sandbox's name. Clients share them. */
+  readonly sandbox: () => string;
+  readonly request: () => Record<string, unknown>;
+}
+
+/** Starts a client that does `count` things, and resolves when it has done them. */
+export async function runClient(universe: Universe, options: { name: string; count: number }): Promise<void> {
+  const { rng } = universe;
+  const provider = rng.pick([...universe.backends.keys()]);
+  const policy = policyOf(universe);
+  const client: Client = {
+    universe,
+    name: options.name,
+    sandbox: () => `box${rng.between(0, 2)}`,
+    request: () => ({ provider, ...policy }),
+  };
+  for (let i = 0; i < options.count; i++) {
+    await universe.sleep(rng.chance(0.5) ? rng.between(0, 2_000) : rng.between(1_000, 40_000));
+    if (universe.isHealed) return;
+    await attempt(client, deedOf(universe));
+  }
+}
+
+function deedOf({ rng }: Universe): (client: Client) => Promise<void> {
+  const total = deeds.reduce((sum, [weight]) => sum + weight, 0);
+  let left = rng.next() * total;
+  return deeds.find(([weight]) => (left -= weight) <= 0)?.[1] ?? work;
+}
+
+function policyOf({ rng }: Universe): Record<string, unknown> {
+  const persistent = rng.chance(0.7);
+  const lifetimeSeconds = rng.pick(lifetimes);
+  const turnTimeoutSeconds = rng.pick([30, 120]);
+  const maxLifetimeSeconds = rng.chance(0.15) ? rng.pick([120, 900]) : null;
+  const filesystem = persistent && rng.chance(0.8) ? "persistent" : "ephemeral";
+  const onIdle = rng.chance(0.15) ? "keep" : filesystem === "persistent" && persistent ? "stop" : "remove";
+  return { persistent, lifetimeSeconds, turnTimeoutSeconds, maxLifetimeSeconds, filesystem, onIdle };
+}
+
+/** Typed errors and lost servers are part of a client's day; anything else is a defect. */
+async function attempt(client: Client, deed: (client: Client) => Promise<void>): Promise<void> {
+  const { judge, coverage } = client.universe;
+  try {
+    await deed(client);
+    coverage.sometimes(`client: ${deed.name}`);
+  } catch (error) {
+    if (error instanceof ConnectionLost) return coverage.sometimes("client: lost its server");
+    const code = error instanceof HoldfastError ? error.code : "defect";
+    coverage.sometimes(`client: ${code}`);
+    const isTyped = code !== "defect" && code !== "internal";
+    judge.demand(isTyped, "typed errors", () => `${deed.name}: ${error instanceof Error ? error.stack : String(error)}`);
+  }
+}
+
+async function work(client: Client): Promise<void> {
+  const { universe } = client;
+  const { rng } = universe;
+  const name = client.sandbox();
+  await universe.ask(`ensure ${name}`, ({ sandboxes }) => sandboxes.ensure(name, client.request()));
+  await command(client, name, {});
+  if (rng.chance(0.3)) await command(client, name, {});
+}
+
+async function command(client: Client, name: string, asked: { turnId?: string; claimToken?: string }): Promise<void> {
+  const { universe } = client;
+  const { rng, witness } = universe;
+  const commandId = universe.newId("cmd");
+  const durationMs = rng.pick([10, 500, 5_000, 40_000, 400_000]);
+  const sandboxId = await universe.ask(`${commandId} in ${name}`, async ({ sandboxes }) => {
+    const first = await sandboxes.use(name, asked);
+    try {
+      return await runIn(first, { commandId, durationMs });
+    } catch (error) {
+      if (!(error instanceof HoldfastError && error.code === "quiesced")) throw error;
+      universe.coverage.sometimes("client: work arrives at a keeper that rests");
+      return runIn(await first.again(), { commandId, durationMs });
+    }
+  });
+  witness.acked({ installationId: universe.installationId, sandboxId }, commandId);
+}
+
+async function runIn(
+  { holding, link, claimFence = 0 }: InUse<SimLink>,
+  command: { commandId: string; durationMs: number },
+): Promise<string> {
+  await link.run({ ...command, claimFence });
+  return holding.sandboxId;
+}
+
+async function turn(client: Client): Promise<void> {
+  const { universe } = client;
+  const name = client.sandbox();
+  await universe.ask(`ensure ${name}`, ({ sandboxes }) => sandboxes.ensure(name, client.request()));
+  const { turn } = await universe.ask(`begin turn in ${name}`, ({ turns }) => turns.begin(name, {}));
+  try {
+    await command(client, name, { turnId: turn.turnId });
+  } finally {
+    await universe.ask(`end ${turn.turnId}`, ({ turns }) => turns.end(name, turn.turnId));
+  }
+}
+
+/** Its client crashed: the turn is never ended by anybody. */
+async function leaveATurn(client: Client): Promise<void> {
+  const name = client.sandbox();
+  await client.universe.ask(`begin and leave a turn in ${name}`, ({ turns }) => turns.begin(name, {}));
+}
+
+async function idle({ universe }: Client): Promise<void> {
+  await universe.sleep(universe.rng.between(20_000, 400_000));
+}
+
+async function touch(client: Client): Promise<void> {
+  const name = client.sandbox();
+  await client.universe.ask(`touch ${name}`, ({ sandboxes }) => sandboxes.touch(name, {}));
+}
+
+async function changePolicy(client: Client): Promise<void> {
+  const name = client.sandbox();
+  const lifetimeSeconds = client.universe.rng.pick(lifetimes);
+  await client.universe.ask(`change ${name}`, ({ sandboxes }) => sandboxes.update(name, { lifetimeSeconds }));
+}
+
+async function stop(client: Client): Promise<void> {
+  const name = client.sandbox();
+  await client.universe.ask(`stop ${name}`, ({ sandboxes }) => sandboxes.stop(name, {}));
+}
+
+async function remove(client: Client): Promise<void> {
+  const name = client.sandbox();
+  const options = { mode: "graceful", waitMs: PATIENCE_MS } as const;
+  await client.universe.ask(`delete ${name}`, ({ sandboxes }) => sandboxes.delete(name, options));
+}
+
+async function forceRemove(client: Client): Promise<void> {
+  const name = client.sandbox();
+  const options = { mode: "force", waitMs: PATIENCE_MS } as const;
+  await client.universe.ask(`delete ${name} by force`, ({ sandboxes }) => sandboxes.delete(name, options));
+}
+
+/** The operator gives up on an instance. */
+async function giveUp({ universe, sandbox }: Client): Promise<void> {
+  const name = sandbox();
+  await universe.ask(`abandon ${name}`, ({ sandboxes }) => sandboxes.abandon(name, { reason: "simulated" }));
+}
+
+async function claim(client: Client): Promise<void> {
+  const { universe } = client;
+  const { rng } = universe;
+  const name = client.sandbox();
+  const request = { holder: client.name, ttlSeconds: rng.pick([5, 60]), takeover: rng.chance(0.4) };
+  const { token } = await universe.ask(`claim ${name}`, ({ claims }) => claims.claim(name, request));
+  await command(client, name, { claimToken: token });
+}
+
+/** Work in the background: nobody waits for it, and it holds off the reaper. */
+async function build({ universe, sandbox }: Client): Promise<void> {
+  const { rng } = universe;
+  const name = sandbox();
+  const holding = await universe.ask(`look at ${name}`, ({ sandboxes }) => sandboxes.get(name));
+  const { lease } = holding;
+  const instances = [...universe.backends.values()].flatMap(({ instances }) => [...instances.values()]);
+  const instance = instances.find(({ ref }) => ref.instanceId === lease?.instanceId);
+  if (instance?.keeper.isAdmitted) instance.keeper.workFor(rng.between(10_000, 600_000));
+}
