@@ -1,3 +1,4 @@
 export * from "./fake-provider.ts";
+export * from "./postgres.ts";
 export * from "./provider-conformance.ts";
 export * from "./store-conformance.ts";

@@ -52,14 +52,14 @@ export function jobSuite(context: Context): void {
       failures: 2,
       nextProbeAt: 9,
       lastError: "no route",
-      lastListedAt: 4,
+      lastSeenAt: 4,
       closedBecause: null,
     };
     await store.saveHost(host);
-    await store.saveHost({ ...host, provider: "a", nextProbeAt: null, lastListedAt: null });
+    await store.saveHost({ ...host, provider: "a", nextProbeAt: null, lastSeenAt: null });
     await store.saveHost({ ...host, failures: 3, closedBecause: "EROFS" });
     expect(await store.hosts()).toEqual([
-      { ...host, provider: "a", nextProbeAt: null, lastListedAt: null },
+      { ...host, provider: "a", nextProbeAt: null, lastSeenAt: null },
       { ...host, failures: 3, closedBecause: "EROFS" },
     ]);
   });

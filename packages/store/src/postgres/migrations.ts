@@ -120,7 +120,7 @@ export const migrations: readonly string[] = [
     failures BIGINT NOT NULL,
     next_probe_at BIGINT,
     last_error TEXT,
-    last_listed_at BIGINT,
+    last_seen_at BIGINT,
     closed_because TEXT
   );
 

@@ -6,7 +6,7 @@ import { explained, unknownCommit } from "./failures.ts";
 /** Enough for a server's parallel work; a transaction is a few statements, so they are rarely all in use. */
 const CONNECTIONS = 8;
 
-const postgres: Dialect = {
+export const postgres: Dialect = {
   clock: "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
   forUpdate: "FOR UPDATE",
   skipLocked: "FOR UPDATE SKIP LOCKED",
@@ -21,7 +21,8 @@ const settings = {
   default_transaction_isolation: "read committed",
   // A server that was stopped in the middle of a transaction must not hold up the others for longer than this.
   idle_in_transaction_session_timeout: "10s",
-  lock_timeout: "10s",
+  // A transaction takes milliseconds: who waits for so long waits for one that hangs, and may as well ask again.
+  lock_timeout: "5s",
   statement_timeout: "30s",
 };
 

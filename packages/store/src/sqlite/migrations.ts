@@ -192,7 +192,7 @@ export const migrations: readonly string[] = [
     failures INTEGER NOT NULL,
     next_probe_at INTEGER,
     last_error TEXT,
-    last_listed_at INTEGER,
+    last_seen_at INTEGER,
     closed_because TEXT
   ) STRICT;
 
