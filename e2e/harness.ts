@@ -6,6 +6,15 @@ import { type CallOptions, Sandbox } from "holdfast";
 export const root = resolve(import.meta.dir, "..");
 export const holdfastBin = join(root, "packages/cli/bin/holdfast");
 
+export interface TestServerOptions {
+  readonly dataDir?: string;
+  /** More of what `holdfast serve` takes. */
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Instead of this clone's own program: another release's, or one that was tampered with. */
+  readonly command?: readonly string[];
+}
+
 /** A real server as a child process, on a port and in a data dir of its own. */
 export class TestServer {
   readonly dataDir: string;
@@ -13,13 +22,15 @@ export class TestServer {
   output = "";
   #port = 0;
   #child: Bun.Subprocess<"ignore", "pipe", "pipe"> | undefined;
+  readonly #options: TestServerOptions;
 
-  private constructor(dataDir: string) {
-    this.dataDir = dataDir;
+  private constructor(options: TestServerOptions) {
+    this.dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "holdfast-e2e-"));
+    this.#options = options;
   }
 
-  static async start(options: { dataDir?: string } = {}): Promise<TestServer> {
-    const server = new TestServer(options.dataDir ?? mkdtempSync(join(tmpdir(), "holdfast-e2e-")));
+  static async start(options: TestServerOptions = {}): Promise<TestServer> {
+    const server = new TestServer(options);
     await server.boot();
     return server;
   }
@@ -37,10 +48,21 @@ export class TestServer {
     return { url: this.url, token: this.token };
   }
 
+  /** Resolves when it has ended, however that came. */
+  get exited(): Promise<number> {
+    return this.#child?.exited ?? Promise.resolve(0);
+  }
+
   /** Starts it, or starts it again on the same port. */
   async boot(): Promise<void> {
-    const args = ["serve", "--port", String(this.#port), "--data-dir", this.dataDir];
-    const child = Bun.spawn([holdfastBin, ...args], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const { command = [holdfastBin, "serve"], args = [], env } = this.#options;
+    const place = ["--port", String(this.#port), "--data-dir", this.dataDir];
+    const child = Bun.spawn([...command, ...place, ...args], {
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      env: { ...process.env, ...env },
+    });
     this.#child = child;
     void this.#collect(child.stderr);
     const ready = await this.#collect(child.stdout, /URL: +(\S+)[\s\S]*Ctrl-C/);
