@@ -93,7 +93,7 @@ export class Replica {
     const lifecycle = new Lifecycle<SimLink>({
       store: this.#store(),
       providers: this.#providers(),
-      door,
+      door: (line) => door.open(line),
       clock: this.#clock(),
       random: () => rng.next(),
       newId,

@@ -41,6 +41,7 @@ export class Universe {
   readonly replicas: readonly Replica[];
   readonly witness: Witness;
   readonly coverage: Coverage;
+  readonly installationId: string;
   /** What clients wait for. */
   readonly waiting = new Set<string>();
   /** The store as it was at some time. */
@@ -51,7 +52,6 @@ export class Universe {
   timerGrainMs = 0;
   readonly #trace: Trace;
   #ids = 0;
-  #installationId: string | undefined;
 
   constructor(options: UniverseOptions) {
     const { seed, plan, trace, coverage, slots, showsLogs } = options;
@@ -75,17 +75,14 @@ export class Universe {
       timerGrainMs: () => this.timerGrainMs,
     };
     this.replicas = options.replicas.map((traits, i) => new Replica(`server${i}`, traits, surroundings));
+    // A backup of a store that was never used is none: every one has the installation's id.
+    this.installationId = settled(this.database.store.installationId());
   }
 
   /** The database's own clock where servers share it; the machine's where there is one server. */
   storeNow(): number {
     const [only, another] = this.replicas ?? [];
     return only !== undefined && another === undefined ? only.now() : START_MS + this.scheduler.now;
-  }
-
-  get installationId(): string {
-    this.#installationId ??= settled(this.database.store.installationId());
-    return this.#installationId;
   }
 
   newId(kind: string): string {

@@ -119,7 +119,8 @@ function staleTicketChangesNothing({ ticket, sandboxId }: Commit, { judge, book 
 }
 
 /** S11: attempts never decrease because of a restart or a repeated request. Counted while no attempt is under way. */
-function attemptsNeverDecrease({ leases }: Commit, { judge, history }: Scene): void {
+function attemptsNeverDecrease({ leases, before: was, after: is }: Commit, { judge, history }: Scene): void {
+  const isForced = was?.sandbox?.deleteMode !== is.sandbox?.deleteMode;
   for (const { before, after } of leases) {
     if (!ending.has(after.phase)) history.attempts.delete(after.instanceId);
     if (!ending.has(after.phase) || after.attemptDeadlineAt !== null) continue;
@@ -131,7 +132,7 @@ function attemptsNeverDecrease({ leases }: Commit, { judge, history }: Scene): v
     );
     history.attempts.set(after.instanceId, after.attempts);
     const isSooner = before?.nextAttemptAt != null && (after.nextAttemptAt ?? 0) < before.nextAttemptAt;
-    const isHurried = isSooner && ending.has(before.phase) && after.attempts > 0 && !escalates(before, after);
+    const isHurried = isSooner && ending.has(before.phase) && after.attempts > 0 && !isForced && !escalates(before, after);
     const isOtherSide = before?.phase !== after.phase;
     judge.demand(
       !isHurried || isOtherSide,

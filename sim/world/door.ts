@@ -1,4 +1,4 @@
-import type { KeeperAddress, KeeperControl, KeeperDoor, QuiesceAnswer } from "@holdfast/core";
+import type { KeeperAddress, KeeperControl, QuiesceAnswer } from "@holdfast/core";
 import { type AdmitMessage, AdmitRequest, HoldfastError } from "@holdfast/protocol";
 import type { Faults } from "../faults.ts";
 import type { Rng } from "../rng.ts";
@@ -35,7 +35,7 @@ interface Line {
 }
 
 /** One server's way to the keepers. */
-export class Door implements KeeperDoor<SimLink> {
+export class Door {
   readonly #options: Options;
   readonly #watches = new Map<Contact, SimKeeper>();
 
@@ -44,32 +44,7 @@ export class Door implements KeeperDoor<SimLink> {
   }
 
   open(line: Line): SimLink {
-    return new SimLink(line, this.#options);
-  }
-
-  async watch({ onEnd, ...line }: Line & { onEnd: () => void }): Promise<{ close(): void }> {
-    const { actor, scheduler } = this.#options;
-    const ended = () => {
-      this.#watches.delete(contact);
-      scheduler.park({
-        actor,
-        op: `${actor.name} loses ${line.address.path}`,
-        due: scheduler.now,
-        run: onEnd,
-      });
-    };
-    const contact: Contact = { onEnd: ended };
-    const keeper = await sendToKeeper(line, this.#options, "watch", (keeper) => {
-      keeper.connect(contact, line.fence);
-      this.#watches.set(contact, keeper);
-      return keeper;
-    });
-    return {
-      close: () => {
-        this.#watches.delete(contact);
-        keeper.disconnect(contact);
-      },
-    };
+    return new SimLink(line, this.#options, this.#watches);
   }
 
   /** The server is dead: its connections are closed by its kernel, and nobody is told in it. */
@@ -92,10 +67,34 @@ export class Door implements KeeperDoor<SimLink> {
 export class SimLink implements KeeperControl {
   readonly #line: Line;
   readonly #options: Options;
+  /** All of this server's. */
+  readonly #watches: Map<Contact, SimKeeper>;
 
-  constructor(line: Line, options: Options) {
+  constructor(line: Line, options: Options, watches: Map<Contact, SimKeeper>) {
     this.#line = line;
     this.#options = options;
+    this.#watches = watches;
+  }
+
+  async watch({ onEnd }: { onEnd: () => void }): Promise<{ close(): void }> {
+    const { actor, scheduler } = this.#options;
+    const { address, fence } = this.#line;
+    const ended = () => {
+      this.#watches.delete(contact);
+      scheduler.park({ actor, op: `${actor.name} loses ${address.path}`, due: scheduler.now, run: onEnd });
+    };
+    const contact: Contact = { onEnd: ended };
+    const keeper = await this.#send("watch", (keeper) => {
+      keeper.connect(contact, fence);
+      this.#watches.set(contact, keeper);
+      return keeper;
+    });
+    return {
+      close: () => {
+        this.#watches.delete(contact);
+        keeper.disconnect(contact);
+      },
+    };
   }
 
   async info(): Promise<{ instanceId: string }> {
