@@ -1,12 +1,12 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { generatedEtcFiles, hostEtcFiles } from "./etc-files.ts";
-import { INSTANCE_VARIABLE, inside, keeperArgv, SECCOMP_FD } from "./inside.ts";
+import { inside, keeperArgv, SECCOMP_FD } from "./inside.ts";
 
 export interface SandboxView {
   readonly name: string;
   readonly hostname: string;
-  /** JSON of the instance's identity, for whoever finds the keeper on the host. */
+  /** Who the instance is, for whoever finds one of its processes on the host. */
   readonly marker: string;
   readonly bundle: string;
   readonly disk: string;
@@ -32,7 +32,7 @@ export function bwrapArgs(view: SandboxView): string[] {
     // All that is left is bubblewrap's own root directory, in memory.
     ...["--remount-ro", "/", "--chdir", "/"],
     "--",
-    ...keeperArgv(view.name),
+    ...keeperArgv(view),
   ];
 }
 
@@ -43,7 +43,7 @@ function separation(view: SandboxView): string[] {
     ...["--disable-userns", "--cap-drop", "ALL", "--new-session", "--as-pid-1"],
     ...["--uid", String(inside.uid), "--gid", String(inside.uid), "--hostname", view.hostname],
     ...["--seccomp", String(SECCOMP_FD)],
-    ...["--clearenv", "--setenv", INSTANCE_VARIABLE, view.marker],
+    "--clearenv",
   ];
 }
 

@@ -14,7 +14,6 @@ import { CLAIM, startLauncher } from "./launcher.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { type Marker, printMarker } from "./marker.ts";
 import { legacyIdOf, nameOf } from "./name.ts";
-import { assertFullNetwork } from "./network.ts";
 import { placeOf, readBootId } from "./place.ts";
 import { exists } from "./remove-tree.ts";
 
@@ -38,7 +37,6 @@ export async function beginLaunch(
 ): Promise<Bun.Subprocess | undefined> {
   const { layout } = context;
   const network = plan.spec.network ?? "full";
-  if (network === "full") assertFullNetwork();
   await makeLayout(layout);
   const holder = await holderOf(layout, ref);
   await assertOurs(holder, ref, layout);

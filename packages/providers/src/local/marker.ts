@@ -1,7 +1,7 @@
 import type { InstanceRef } from "@holdfast/core";
 import { isSafeId, nameOf } from "./name.ts";
 
-/** What an instance says of itself: in its directory, and in the keeper's environment. Written once, at its launch. */
+/** What an instance says of itself: in its directory, and in its processes' arguments. Written once, at its launch. */
 export interface Marker {
   readonly ref: InstanceRef;
   /** By this machine's clock. These three are `null` where a release wrote the marker that did not know them yet. */

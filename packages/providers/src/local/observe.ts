@@ -46,7 +46,7 @@ export async function findKeeper(
     isKeeper(found) && (identity === undefined || found.uid === identity.uid);
   const noted = await readNote(layout, ref);
   const known = noted === undefined ? undefined : readProcess(noted);
-  const here = known && isOurs(known) ? await lookAt(layout, known) : undefined;
+  const here = known && isOurs(known) ? lookAt(layout, known) : undefined;
   if (here !== undefined && nameOf(here.named) === nameOf(ref)) return known;
   const found = (await findHere(layout, ref)).map(({ process }) => process).find(isOurs);
   if (found !== undefined && identity !== undefined) await writeNote(layout, ref, found.pid);

@@ -9,6 +9,7 @@ import { inside } from "./inside.ts";
 /** A process of the host, trusted only together with its start time: pids are used again. */
 export interface HostProcess {
   readonly pid: number;
+  readonly parentPid: number;
   /** In clock ticks since the host's boot. */
   readonly startTime: string;
   readonly uid: number;
@@ -58,21 +59,20 @@ export function readProcess(pid: number): HostProcess | undefined {
   const status = readProcFile(pid, "status");
   if (argv === undefined || stat === undefined || status === undefined) return undefined;
   const { startTime } = stat;
-  return { pid, startTime, uid: numbers(status, "Uid")[0] ?? -1, argv, pids: numbers(status, "NSpid") };
+  const [[parentPid = 0], [uid = -1], pids] = [
+    numbers(status, "PPid"),
+    numbers(status, "Uid"),
+    numbers(status, "NSpid"),
+  ];
+  return { pid, parentPid, startTime, uid, argv, pids };
 }
 
 export function isAlive(known: Pick<HostProcess, "pid" | "startTime">): boolean {
   return readStat(known.pid)?.startTime === known.startTime;
 }
 
-/** The environment that a process was started with, which only its owner and root may see. */
-export function readVariable(pid: number, name: string): string | undefined {
-  const entries = readProcFile(pid, "environ")?.split("\0") ?? [];
-  return entries.find((entry) => entry.startsWith(`${name}=`))?.slice(name.length + 1);
-}
-
 /** One of our programs outside the sandbox. */
-function isWrapper(found: HostProcess): boolean {
+export function isWrapper(found: HostProcess): boolean {
   const program = basename(found.argv[0] ?? "").replace(/\.avx2$/, "");
   return WRAPPERS.has(program) && isOutside(found);
 }

@@ -7,7 +7,7 @@ import { deleteDisk } from "./disk.ts";
 import { beginLaunch } from "./launch.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { nameOf } from "./name.ts";
-import { fullNetworkProblem } from "./network.ts";
+import { assertFullNetwork, fullNetworkProblem } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { probeHost } from "./probe.ts";
 import { untilReady } from "./ready.ts";
@@ -43,6 +43,8 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       return probeHost({ layout, keeperBundle, cgroups: host });
     },
     async launch(ref, plan, signal) {
+      // Before anything is made.
+      if ((plan.spec.network ?? "full") === "full") assertFullNetwork();
       const context = { layout, keeperBundle, signal, cgroups: await cgroups(), now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
       await untilReady(ref, { layout, launcher: launcher?.exited, signal });
