@@ -6,12 +6,15 @@ import { isCode } from "./atomic-file.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
 
 /** Measures what this machine has for sandboxes. */
-export async function measureCapacity(dataDir: string, cgroups: CgroupHost): Promise<Capacity> {
+export async function measureCapacity(
+  dataDir: string,
+  cgroups: () => Promise<CgroupHost>,
+): Promise<Capacity> {
   try {
     const { bsize, blocks, bavail, files, ffree } = await statfs(dataDir, { bigint: true });
     return {
       slots: null,
-      memoryBytes: await memoryBytes(cgroups),
+      memoryBytes: await memoryBytes(await cgroups()),
       disk: {
         sizeBytes: Number(bsize * blocks),
         freeBytes: Number(bsize * bavail),

@@ -65,7 +65,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     },
     async capacity(signal) {
       signal.throwIfAborted();
-      return measureCapacity(dataDir, await cgroups());
+      return measureCapacity(dataDir, cgroups);
     },
   };
 }
