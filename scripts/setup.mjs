@@ -21,6 +21,7 @@ const testPackages = {
   less: "less",
   tmux: "tmux",
   strace: "strace",
+  initdb: "postgresql",
 };
 
 installNpmPackages();
@@ -65,9 +66,10 @@ function buildKeeper() {
   run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", "build-keeper.ts")], "ignore");
 }
 
-/** @param {string} program */
+/** Debian keeps the programs of PostgreSQL outside of the path. @param {string} program */
 function isInstalled(program) {
-  return spawnSync("sh", ["-c", 'command -v "$1"', "sh", program]).status === 0;
+  const look = 'PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " ":")"; command -v "$1"';
+  return spawnSync("sh", ["-c", look, "sh", program]).status === 0;
 }
 
 /** @param {string} program @param {string[]} args @param {"inherit" | "ignore"} stdout */

@@ -2,3 +2,4 @@ export * from "./fake-provider.ts";
 export * from "./postgres.ts";
 export * from "./provider-conformance.ts";
 export * from "./store-conformance.ts";
+export { insertReserved, must, newLease, rules, sandboxRow } from "./store-fixtures.ts";

@@ -6,12 +6,13 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { SQL } from "bun";
 
 /** A PostgreSQL of our own: it is there from `startPostgres` to `stop`, and leaves nothing behind. */
@@ -23,6 +24,7 @@ export interface Postgres {
 }
 
 const USER = "holdfast";
+const DEBIAN = "/usr/lib/postgresql";
 
 /** Why there can be no PostgreSQL here; `undefined` if there can. */
 export function missingPostgres(): string | undefined {
@@ -163,14 +165,14 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Debian keeps them apart by version; the newest counts. */
+/** Debian keeps them apart by version, outside of the path; the newest counts. */
 function binaries(): string | undefined {
   const inPath = Bun.which("initdb");
-  if (inPath !== null) return join(inPath, "..");
-  const root = "/usr/lib/postgresql";
-  if (!existsSync(root)) return undefined;
-  const versions = readdirSync(root).sort((a, b) => Number(b) - Number(a));
-  return versions.map((version) => join(root, version, "bin")).find((bin) => existsSync(join(bin, "initdb")));
+  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).sort((a, b) => Number(b) - Number(a)) : [];
+  return [
+    ...versions.map((version) => join(DEBIAN, version, "bin")),
+    ...(inPath === null ? [] : [dirname(realpathSync(inPath))]),
+  ].find((bin) => existsSync(join(bin, "initdb")) && existsSync(join(bin, "postgres")));
 }
 
 function account(): { uid: number; gid: number } | undefined {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { missingPostgres, type Postgres, startPostgres, storeConformance } from "@holdfast/testkit";
 import { SQL } from "bun";
 import type { SqlStore } from "../sql-store.ts";
+import { openDatabase } from "../sqlite/open.ts";
 import { takeDueQuery, ticket } from "../tickets.ts";
 import { postgres as dialect, PostgresDriver } from "./postgres-driver.ts";
 import { PostgresStore } from "./postgres-store.ts";
@@ -114,6 +115,20 @@ function suite(): void {
     const lost = driver.write((tx) => cutOff(raw, tx));
     await expect(lost).rejects.toMatchObject({ code: "unavailable", details: { committed: "unknown" } });
     await driver.close();
+  });
+
+  test("both databases have the same tables", async () => {
+    const rows: { table: string; column: string }[] = await raw.unsafe(`
+      SELECT table_name AS table, column_name AS column FROM information_schema.columns
+      WHERE table_schema = 'public' AND table_name <> 'holdfast_schema' AND column_name <> 'the_only_one'`);
+    const db = openDatabase(":memory:", 1);
+    const same = db.query<{ table: string; column: string }, []>(`
+      SELECT m.name AS "table", c.name AS "column" FROM sqlite_master m JOIN pragma_table_info(m.name) c
+      WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'`);
+    const sorted = (list: { table: string; column: string }[]) =>
+      list.map(({ table, column }) => `${table}.${column}`).sort();
+    expect(sorted([...rows])).toEqual(sorted(same.all()));
+    db.close();
   });
 
   test("the due query uses its index", async () => {
