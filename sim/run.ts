@@ -16,6 +16,8 @@ const MOST_STEPS = 4_000;
 const STRIKE = 1 / 120;
 /** The stop ladder, one slow recheck, and twice the lifetime of an instance that does not say how long it lives. */
 const HEALED_WITHIN_MS = 4 * HOUR_MS;
+/** What was sent before the healing, and what haunts a backend, has arrived by then. */
+const LATEST_MS = 16 * MINUTE_MS;
 /** Nothing is to be done: only sweeps may be seen in this time. */
 const QUIET_MS = 10 * MINUTE_MS;
 /** Longer than any keeper lives without a server. */
@@ -95,6 +97,7 @@ function recover(universe: Universe): void {
   const { judge, witness } = universe;
   heal(universe);
   universe.timerGrainMs = 10_000;
+  universe.advance(LATEST_MS);
   const unmet = () => livenessChecks.find(([, holds]) => holds(universe) !== undefined);
   const rounds = HEALED_WITHIN_MS / (30 * 1000);
   for (let i = 0; i < rounds && judge.violation === undefined && unmet() !== undefined; i++) universe.advance(30_000);

@@ -22,6 +22,8 @@ export class History {
   readonly attemptEnds = new Map<string, number>();
   /** Attempts that are counted while none is under way, by instance. */
   readonly attempts = new Map<string, number>();
+  /** Sandboxes that somebody wanted deleted, at any time. */
+  readonly deleted = new Set<string>();
   /** Given up by an operator's word. */
   readonly abandoned = new Set<string>();
   /** Outputs that a client was told are safe, by sandbox. */

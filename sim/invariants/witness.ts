@@ -38,6 +38,7 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     }
     const commit = book.enter(actor, op, args, answer);
     if (commit === undefined) return;
+    if (commit.after.sandbox?.desired === "deleted") history.deleted.add(commit.sandboxId);
     for (const { before, after } of commit.leases) {
       const from = before?.phase ?? "none";
       if (from !== after.phase) coverage.sometimes(`transition ${from} -> ${after.phase}`);

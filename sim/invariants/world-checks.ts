@@ -90,7 +90,9 @@ export function diskNotWanted({ ref, log }: SimDisk, scene: Scene): void {
       () => `the disk of forgotten ${ref.sandboxId} was removed`,
     );
   }
-  const isUnwanted = sandbox.desired === "deleted" || sandbox.policy.filesystem === "ephemeral";
+  // A removal that was under way when a backup was restored was wanted when it was sent.
+  const wasDeleted = history.deleted.has(ref.sandboxId);
+  const isUnwanted = wasDeleted || sandbox.policy.filesystem === "ephemeral";
   judge.demand(
     isUnwanted,
     "S7",

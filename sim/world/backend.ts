@@ -12,6 +12,7 @@ import { HoldfastError } from "@holdfast/protocol";
 import type { Faults } from "../faults.ts";
 import type { Rng } from "../rng.ts";
 import type { Scheduler } from "../scheduler.ts";
+import { START_MS } from "../start-time.ts";
 import { type KeeperEvents, SimKeeper } from "./keeper.ts";
 
 export interface SimInstance {
@@ -67,6 +68,7 @@ export class Backend {
   readonly #reset = new Set<string>();
   /** When a look was last wrong about one: it is not wrong twice within minutes. */
   readonly #flapped = new Map<string, number>();
+  readonly #skewMs: number;
   unreachableUntil = 0;
   unusableUntil = 0;
   slots: number | null = null;
@@ -81,6 +83,7 @@ export class Backend {
     this.#rng = options.rng;
     this.#faults = options.faults;
     this.#events = options.events;
+    this.#skewMs = options.rng.between(-2_000, 2_000);
   }
 
   get isReachable(): boolean {
@@ -146,20 +149,10 @@ export class Backend {
     if (this.#faults.strikes("discover_error"))
       throw new HoldfastError("unavailable", "a page of the list is missing");
     if (this.#faults.strikes("discover_lies_empty")) return [];
-    const instances = [...this.instances.values()].map(
-      ({ ref, createdAt, lifetimeSeconds, fence, legacy }) =>
-        ({
-          kind: "instance",
-          ref: legacy ? legacyRef(ref) : ref,
-          createdAt,
-          lifetimeSeconds,
-          fence,
-          legacy,
-        }) as const,
-    );
-    const disks = [...this.disks.values()].map(
-      ({ ref, createdAt }) => ({ kind: "disk", ref, createdAt }) as const,
-    );
+    const instances = [...this.instances.values()].map((instance) => this.#foundInstance(instance));
+    const disks = [...this.disks.values()].map(({ ref, createdAt }) => {
+      return { kind: "disk", ref, createdAt: this.#hostTime(createdAt) } as const;
+    });
     return [...instances, ...disks];
   }
 
@@ -263,6 +256,16 @@ export class Backend {
     };
     const due = this.#scheduler.now + this.#rng.between(10_000, 900_000);
     this.#scheduler.park({ op: `${nameOf(ref)} comes back as a ghost`, due, run });
+  }
+
+  #foundInstance({ ref, createdAt, lifetimeSeconds, fence, legacy }: SimInstance): Found {
+    const seen = { createdAt: this.#hostTime(createdAt), lifetimeSeconds, fence, legacy };
+    return { kind: "instance", ref: legacy ? legacyRef(ref) : ref, ...seen };
+  }
+
+  /** By the host's own clock, which is a little wrong. */
+  #hostTime(now: number): number {
+    return START_MS + now + this.#skewMs;
   }
 
   #flaps({ instanceId }: InstanceRef): boolean {
