@@ -1,0 +1,145 @@
+import { type Clock, defaultMinFreeDisk } from "@holdfast/core";
+import { KeeperLink } from "@holdfast/keeper-link";
+import { SqliteStore } from "@holdfast/store";
+import { FakeProvider } from "@holdfast/testkit";
+import { type App, createApp } from "./app.ts";
+import { newId, newServerId } from "./ids.ts";
+import { Lifecycle, type LifecycleConfig } from "./lifecycle/lifecycle.ts";
+import { silentLog } from "./log.ts";
+
+/** Time that stands still until a test moves it. Who sleeps is woken when it has passed. */
+export class TestClock implements Clock {
+  #now = Date.now();
+  #sleepers: { at: number; wake: () => void }[] = [];
+
+  now = (): number => this.#now;
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (ms <= 0 || signal?.aborted) return resolve();
+      const sleeper = { at: this.#now + ms, wake: resolve };
+      this.#sleepers.push(sleeper);
+      signal?.addEventListener("abort", () => {
+        this.#sleepers = this.#sleepers.filter((one) => one !== sleeper);
+        resolve();
+      });
+    });
+  }
+
+  pass(ms: number): void {
+    this.#now += ms;
+    const due = this.#sleepers.filter(({ at }) => at <= this.#now);
+    this.#sleepers = this.#sleepers.filter(({ at }) => at > this.#now);
+    for (const { wake } of due) wake();
+  }
+
+  /** Lets time pass, a second for every moment in which nothing came of it, until the work is done. */
+  async until<T>(work: Promise<T>): Promise<T> {
+    for (;;) {
+      const done = await Promise.race([work.then(() => true), Bun.sleep(5).then(() => false)]);
+      if (done) return work;
+      this.pass(1000);
+    }
+  }
+}
+
+const config: LifecycleConfig = {
+  defaultProvider: "fake",
+  slots: null,
+  tenantQuota: null,
+  minFreeDisk: defaultMinFreeDisk,
+  orphanLimitSeconds: 86_400,
+};
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests say what they expect of it
+  body: any;
+}
+
+/** The whole server but its sockets, on a fake backend. What it is on outlives a restart. */
+export class TestServer {
+  readonly clock = new TestClock();
+  readonly provider = new FakeProvider({ now: this.clock.now });
+  readonly store = new SqliteStore({ path: ":memory:", newId: () => "hfinstallation", now: this.clock.now });
+  #config = config;
+  lifecycle = this.#newLifecycle();
+  app = this.appWith({ maxRequests: 100 });
+
+  static async start(changes: Partial<LifecycleConfig> = {}): Promise<TestServer> {
+    const server = new TestServer();
+    server.#config = { ...config, ...changes };
+    await server.begin();
+    return server;
+  }
+
+  /** As after a crash, as far as that can be had in one process: nothing is stopped. */
+  async end(): Promise<void> {
+    await this.lifecycle.close();
+  }
+
+  /** A new server on what the last one left. */
+  async begin(): Promise<void> {
+    this.lifecycle = this.#newLifecycle();
+    this.app = this.appWith({ maxRequests: 100 });
+    await this.lifecycle.start();
+  }
+
+  async close(): Promise<void> {
+    await this.end();
+    this.provider.close();
+    await this.store.close();
+  }
+
+  appWith({ maxRequests }: { maxRequests: number }): App {
+    const { lifecycle } = this;
+    return createApp({
+      lifecycle,
+      log: silentLog,
+      token: () => "token",
+      notReady: () => undefined,
+      maxRequests,
+    });
+  }
+
+  async call(
+    method: string,
+    path: string,
+    options: { body?: unknown; headers?: Record<string, string>; app?: App } = {},
+  ): Promise<Answer> {
+    const headers = {
+      Authorization: "Bearer token",
+      "Content-Type": "application/json",
+      ...options.headers,
+    };
+    const body = options.body === undefined ? {} : { body: JSON.stringify(options.body) };
+    const app = options.app ?? this.app;
+    const response = await app.request(`/v1${path}`, { method, headers, ...body }, {});
+    const text = await response.text();
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: text === "" ? undefined : JSON.parse(text),
+    };
+  }
+
+  #newLifecycle(): Lifecycle<KeeperLink> {
+    const { store, provider, clock } = this;
+    return new Lifecycle<KeeperLink>({
+      store,
+      providers: new Map([["fake", provider]]),
+      door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence }),
+      clock,
+      random: () => 0.5,
+      newId,
+      log: silentLog,
+      owner: newServerId(),
+      config: this.#config,
+    });
+  }
+}
+
+export function codeOf({ body }: Answer): string | undefined {
+  return body?.error?.code;
+}
