@@ -19,7 +19,7 @@ export function leaseDueAt(lease: Lease): number | null {
       return Math.min(lease.nextAttemptAt ?? lease.createdAt, lease.startupDeadlineAt);
     case "live":
       // While its keeper cannot be reached nobody can judge whether it is idle: the next attempt to reach it comes first.
-      return earliest([lease.nextAttemptAt ?? lease.idleCheckAt, lease.hardStopAt]) ?? lease.createdAt;
+      return earliest([lease.nextAttemptAt ?? waitsForIdle(lease), lease.hardStopAt]);
     case "stopping":
       return lease.attemptDeadlineAt ?? lease.createdAt;
     case "stop_due":
@@ -31,6 +31,11 @@ export function leaseDueAt(lease: Lease): number | null {
     default:
       return lease.phase satisfies never;
   }
+}
+
+/** When it is next judged whether it is idle: at once, if nobody wrote down when. */
+export function waitsForIdle({ idleCheckAt, createdAt }: Lease): number {
+  return idleCheckAt ?? createdAt;
 }
 
 function sandboxDueAt(sandbox: SandboxRow, lease: Lease | undefined): number | null {

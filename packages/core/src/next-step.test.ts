@@ -1,118 +1,192 @@
 import { expect, test } from "bun:test";
-import { continuityOf, type Holding, type Lease, type SandboxRow, stateOf } from "./lease.ts";
+import { aHolding, aLease, aLiveLease, anOrphanage, NOW } from "./example-rows.ts";
+import type { Lease, Ledger, SandboxRow } from "./lease.ts";
 import { nextStep, type Step } from "./next-step.ts";
 
-const NOW = 1_000;
+const ephemeral = {
+  persistent: true,
+  filesystem: "ephemeral",
+  onIdle: "remove",
+  lifetimeSeconds: 60,
+  maxLifetimeSeconds: null,
+  turnTimeoutSeconds: 60,
+} as const;
+const overdueTurn = { turnId: "t1", startedAt: 1, expiresAt: NOW };
+const openTurn = { turnId: "t2", startedAt: 1, expiresAt: NOW + 1 };
 
-const cases: [
-  string,
-  Partial<SandboxRow>,
-  Partial<Lease> | undefined,
-  { connected?: boolean },
-  Partial<Step>,
-][] = [
-  ["nothing launches without demand", {}, undefined, {}, { do: "rest" }],
-  [
-    "a deleted sandbox without an instance loses its disk",
-    { desired: "deleted" },
-    undefined,
-    {},
-    { do: "remove-disk" },
-  ],
+const withoutLease: [string, Partial<SandboxRow>, Step][] = [
+  ["nothing launches without demand", {}, { do: "rest" }],
+  ["a stopped one rests, with its disk", { desired: "stopped" }, { do: "rest" }],
+  ["a deleted sandbox loses its disk", { desired: "deleted" }, { do: "remove-disk" }],
   [
     "but not before its next try",
-    { desired: "deleted", dueAt: 2_000 },
-    undefined,
-    {},
-    { do: "wait", until: 2_000 },
+    { desired: "deleted", diskRetryAt: NOW + 1 },
+    { do: "wait", until: NOW + 1 },
   ],
-  [
-    "a clock that was put back does not put off a deletion",
-    { desired: "deleted", dueAt: NOW + 3_600_000 },
-    undefined,
-    {},
-    { do: "remove-disk" },
-  ],
-  ["nor a stop", {}, { phase: "stop_due", nextAttemptAt: NOW + 3_600_000 }, {}, { do: "stop" }],
-  ["a reservation is launched", {}, { phase: "reserved" }, {}, { do: "launch" }],
-  ["an unwanted reservation is dropped", { desired: "stopped" }, { phase: "reserved" }, {}, { do: "drop" }],
-  ["a launch that was cut off is made again", {}, { phase: "creating" }, {}, { do: "launch" }],
-  [
-    "until its deadline",
-    {},
-    { phase: "creating", startupDeadlineAt: NOW },
-    {},
-    { do: "order-stop", because: "startup_deadline" },
-  ],
-  [
-    "deleting wins over creating",
-    { desired: "deleted" },
-    { phase: "creating" },
-    {},
-    { do: "order-stop", because: "delete_requested" },
-  ],
-  ["a started one is connected", {}, { phase: "starting" }, {}, { do: "connect" }],
-  ["after its backoff", {}, { phase: "starting", nextAttemptAt: 1_500 }, {}, { do: "wait", until: 1_500 }],
-  [
-    "and given up at the deadline",
-    {},
-    { phase: "starting", startupDeadlineAt: 999 },
-    {},
-    { do: "order-stop", because: "startup_deadline" },
-  ],
-  ["a live one with a line rests", {}, { phase: "live" }, { connected: true }, { do: "rest" }],
-  ["a live one without a line is looked at", {}, { phase: "live" }, {}, { do: "connect" }],
-  [
-    "a live one past its startup deadline still lives",
-    {},
-    { phase: "live", startupDeadlineAt: 1 },
-    { connected: true },
-    { do: "rest" },
-  ],
-  [
-    "an unwanted live one is stopped",
-    { desired: "stopped" },
-    { phase: "live" },
-    { connected: true },
-    { do: "order-stop", because: "stop_requested" },
-  ],
-  ["a stop that is due is made", {}, { phase: "stop_due" }, {}, { do: "stop" }],
-  [
-    "not before its backoff",
-    {},
-    { phase: "stop_due", nextAttemptAt: 1_001 },
-    {},
-    { do: "wait", until: 1_001 },
-  ],
-  ["a stop that was cut off is made again", {}, { phase: "stopping" }, {}, { do: "stop" }],
+  ["and at that very moment", { desired: "deleted", diskRetryAt: NOW }, { do: "remove-disk" }],
+  ["without a disk it is buried", { desired: "deleted", hasDisk: false }, { do: "bury" }],
+  ["what an ephemeral one leaves is removed", { policy: ephemeral }, { do: "remove-disk" }],
+  ["once", { policy: ephemeral, hasDisk: false }, { do: "rest" }],
+  ["a turn that nobody renewed ends", { turns: [overdueTurn, openTurn] }, expired("t1")],
+  ["also of a sandbox that is to be deleted", { desired: "deleted", turns: [overdueTurn] }, expired("t1")],
 ];
 
-test.each(cases)("%s", (_, sandbox, lease, { connected = false }, expected) => {
-  expect(nextStep(holding(sandbox, lease), { connected, now: NOW })).toMatchObject(expected);
+test.each(withoutLease)("without an instance: %s", (_, sandbox, expected) => {
+  expect(nextStep(aHolding(sandbox), { connected: false })).toEqual(expected);
 });
 
-test("the API's word for each phase", () => {
-  const states = (["reserved", "creating", "starting", "live", "stop_due", "stopping"] as const).map(
-    (phase) => stateOf(holding({}, { phase })),
-  );
-  expect(states).toEqual(["creating", "creating", "creating", "running", "stopping", "stopping"]);
-  expect(stateOf(holding({}, undefined))).toBe("stopped");
-  expect(stateOf(holding({ launchFailures: 3 }, undefined))).toBe("failed");
-  expect(stateOf(holding({ desired: "deleted" }, { phase: "live" }))).toBe("deleting");
+interface Case {
+  sandbox?: Partial<SandboxRow>;
+  lease: Lease;
+  connected?: boolean;
+  step: (lease: Lease) => Step;
+}
+
+const launch = (lease: Lease): Step => ({ do: "launch", lease });
+const connect = (lease: Lease): Step => ({ do: "connect", lease });
+const stop = (lease: Lease): Step => ({ do: "stop", lease });
+const drop = (lease: Lease): Step => ({ do: "drop", lease });
+const judge = (lease: Lease): Step => ({ do: "judge-idle", lease });
+const order = (because: string) => (lease: Lease) => ({ do: "order-stop", lease, because }) as const;
+const wait = (until: number) => () => ({ do: "wait", until }) as const;
+const rest = () => ({ do: "rest" }) as const;
+
+const cases: Record<string, Case> = {
+  "a reservation is launched": { lease: aLease({ phase: "reserved" }), step: launch },
+  "scenario 48: one that nobody acted on in time is dropped": {
+    lease: aLease({ phase: "reserved", notAfter: NOW }),
+    step: drop,
+  },
+  "an unwanted one, too": {
+    sandbox: { desired: "stopped" },
+    lease: aLease({ phase: "reserved" }),
+    step: drop,
+  },
+  "a launch that was cut off is made again": { lease: aLease({ phase: "creating" }), step: launch },
+  "after its backoff": {
+    lease: aLease({ phase: "creating", nextAttemptAt: NOW + 9 }),
+    step: wait(NOW + 9),
+  },
+  "until its deadline": {
+    lease: aLease({ phase: "creating", startupDeadlineAt: NOW, nextAttemptAt: NOW + 9 }),
+    step: order("startup_deadline"),
+  },
+  "scenario 10: deleting wins over creating": {
+    sandbox: { desired: "deleted", deleteReason: "turn_end" },
+    lease: aLease({ phase: "creating" }),
+    step: order("turn_end"),
+  },
+  "a started one is connected": { lease: aLease({ phase: "starting" }), step: connect },
+  "also if a line is there already: that it lives was not written": {
+    lease: aLease({ phase: "starting" }),
+    connected: true,
+    step: connect,
+  },
+  "scenario 5: one that never answers is given up": {
+    lease: aLease({ phase: "starting", startupDeadlineAt: NOW }),
+    step: order("startup_deadline"),
+  },
+  "a live one with a line rests": { lease: aLiveLease(), connected: true, step: rest },
+  "a live one without a line is looked for": { lease: aLiveLease(), step: connect },
+  "out of reach it is not idle: the next attempt is waited for": {
+    lease: aLiveLease({ idleCheckAt: NOW - 1, nextAttemptAt: NOW + 9 }),
+    step: wait(NOW + 9),
+  },
+  "a line of which the rows do not know is made good": {
+    lease: aLiveLease({ nextAttemptAt: NOW - 1 }),
+    connected: true,
+    step: connect,
+  },
+  "scenario 11: a live one past its startup deadline lives": {
+    lease: aLiveLease({ startupDeadlineAt: 1 }),
+    connected: true,
+    step: rest,
+  },
+  "its keeper judges whether it is idle": {
+    lease: aLiveLease({ idleCheckAt: NOW }),
+    connected: true,
+    step: judge,
+  },
+  "also if nobody wrote down when to ask": {
+    lease: aLiveLease({ idleCheckAt: null }),
+    connected: true,
+    step: judge,
+  },
+  "a hard end comes whatever happens": {
+    lease: aLiveLease({ hardStopAt: NOW, nextAttemptAt: NOW + 9 }),
+    step: order("max_lifetime"),
+  },
+  "an unwanted live one is stopped": {
+    sandbox: { desired: "stopped" },
+    lease: aLiveLease(),
+    connected: true,
+    step: order("stop_requested"),
+  },
+  "a deletion without a reason has the plain one": {
+    sandbox: { desired: "deleted" },
+    lease: aLiveLease(),
+    step: order("delete_requested"),
+  },
+  "turns end before anything else": {
+    sandbox: { turns: [overdueTurn] },
+    lease: aLiveLease({ idleCheckAt: NOW }),
+    connected: true,
+    step: () => expired("t1"),
+  },
+  "a stop that is due is made": { lease: aLease({ phase: "stop_due" }), step: stop },
+  "not before its backoff": {
+    lease: aLease({ phase: "stop_due", nextAttemptAt: NOW + 1 }),
+    step: wait(NOW + 1),
+  },
+  "a stop that was cut off is made again": {
+    lease: aLease({ phase: "stopping", attemptDeadlineAt: NOW + 9 }),
+    step: stop,
+  },
+  "a quarantined one is tried for ever": {
+    lease: aLease({ phase: "quarantined", attempts: 99, nextAttemptAt: NOW }),
+    step: stop,
+  },
+  slowly: {
+    lease: aLease({ phase: "quarantined", nextAttemptAt: NOW + 9 }),
+    step: wait(NOW + 9),
+  },
+};
+
+test.each(Object.entries(cases))("%s", (_, { sandbox = {}, lease, connected = false, step }) => {
+  expect(nextStep(aHolding(sandbox, lease), { connected })).toEqual(step(lease));
 });
 
-test("continuity compares with what is remembered, else with the generation before", () => {
-  expect([continuityOf(1), continuityOf(2), continuityOf(2, 2), continuityOf(3, 2)]).toEqual([
-    "fresh",
-    "same-filesystem",
-    "same-process",
-    "same-filesystem",
-  ]);
+const debt = aLease({ instanceId: "d1", phase: "debt", nextAttemptAt: NOW });
+const laterDebt = { ...debt, instanceId: "d2", nextAttemptAt: NOW + 5 };
+
+const orphans: [string, Ledger, Step][] = [
+  [
+    "a debt is hunted beside its sandbox",
+    aHolding({ desired: "stopped" }, undefined, [laterDebt, debt]),
+    stop(debt),
+  ],
+  ["and after its sandbox", anOrphanage(undefined, [debt]), stop(debt)],
+  [
+    "the nearest time is waited for",
+    aHolding({}, aLease({ phase: "stop_due", nextAttemptAt: NOW + 9 }), [laterDebt]),
+    { do: "wait", until: NOW + 5 },
+  ],
+  [
+    "scenario 38: an orphan waits for its time",
+    anOrphanage(aLease({ origin: "orphan", phase: "stop_due", nextAttemptAt: NOW + 9 })),
+    { do: "wait", until: NOW + 9 },
+  ],
+  [
+    "scenario 31: an instance whose sandbox's row was lost is stopped, whatever it waited for",
+    anOrphanage(aLiveLease({ nextAttemptAt: NOW + 9 })),
+    stop(aLiveLease({ nextAttemptAt: NOW + 9 })),
+  ],
+];
+
+test.each(orphans)("%s", (_, ledger, expected) => {
+  expect(nextStep(ledger, { connected: false })).toEqual(expected);
 });
 
-function holding(sandbox: Partial<SandboxRow>, lease: Partial<Lease> | undefined): Holding {
-  return {
-    sandbox: { desired: "active", dueAt: null, launchFailures: 0, generation: 1, ...sandbox } as SandboxRow,
-    lease: lease && ({ nextAttemptAt: null, startupDeadlineAt: 60_000, ...lease } as Lease),
-  };
+function expired(...turnIds: string[]): Step {
+  return { do: "expire-turns", turnIds };
 }

@@ -1,4 +1,4 @@
-import { wantsDiskGone } from "./due.ts";
+import { waitsForIdle, wantsDiskGone } from "./due.ts";
 import { type Holding, isHolding, type Lease, type Ledger, type SandboxRow } from "./lease.ts";
 
 /** The next thing to do about one sandbox. */
@@ -64,9 +64,9 @@ function whileLive(lease: Lease, { connected, now }: { connected: boolean; now: 
   if (lease.hardStopAt !== null && lease.hardStopAt <= now) {
     return { do: "order-stop", lease, because: "max_lifetime" };
   }
-  if (!connected) return dueOr(lease, now, { do: "connect", lease });
-  if (lease.idleCheckAt !== null && lease.idleCheckAt <= now) return { do: "judge-idle", lease };
-  return { do: "rest" };
+  // A next attempt in the row of one that is connected: that it was reached could not be written.
+  if (!connected || lease.nextAttemptAt !== null) return dueOr(lease, now, { do: "connect", lease });
+  return waitsForIdle(lease) <= now ? { do: "judge-idle", lease } : { do: "rest" };
 }
 
 /** Nothing launches without demand: a crash is repaired by the next call that needs the sandbox, not by a loop. */
@@ -78,9 +78,9 @@ function withoutInstance({ sandbox }: Holding, now: number): Step {
 
 /** Whatever is to end, however it came to be in the rows. */
 function ending(lease: Lease, now: number): Step {
-  // Whoever made the attempt that is written there does not hold the ticket any more.
-  if (lease.phase === "stopping") return { do: "stop", lease };
-  return waitFor(lease.nextAttemptAt, now) ?? { do: "stop", lease };
+  const waits = lease.phase === "stop_due" || lease.phase === "quarantined" || lease.phase === "debt";
+  // Any other phase: whoever made the attempt that is written there is gone, or the sandbox's row is.
+  return (waits ? waitFor(lease.nextAttemptAt, now) : undefined) ?? { do: "stop", lease };
 }
 
 /** A client that opened a turn and went away leaks nothing. */
