@@ -8,10 +8,12 @@ import { listen } from "./listen.ts";
 test("a port that another server has is refused, never shared", async () => {
   const dirs = [0, 1].map(() => mkdtempSync(join(tmpdir(), "holdfast-listen-")));
   const [dataDir = "", other = ""] = dirs;
-  const first = listen(newApp(), { host: "127.0.0.1", port: 0, dataDir });
+  const first = listen(newApp(), { host: "127.0.0.1", port: 0, dataDir, isShared: false });
   try {
     const port = Number(new URL(first.url).port);
-    expect(() => listen(newApp(), { host: "127.0.0.1", port, dataDir: other })).toThrow("cannot listen on");
+    expect(() => listen(newApp(), { host: "127.0.0.1", port, dataDir: other, isShared: false })).toThrow(
+      "cannot listen on",
+    );
   } finally {
     await first.close({ graceMs: 0 });
     for (const dir of dirs) rmSync(dir, { recursive: true });

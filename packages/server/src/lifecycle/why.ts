@@ -91,8 +91,10 @@ function nextOf(
   if (lease.phase !== "live") return ending(lease);
   if (held.length > 0) return `nothing, while it is held awake: ${held.join("; ")}`;
   if (onIdle === "keep") return "nothing: idleness does not end it";
-  const verb = onIdle === "remove" ? "removed, with its files" : "stopped, and its files are kept";
-  return `unless it is used, it is ${verb} at ${reaping(holding, known).reapsAt}`;
+  const at = reaping(holding, known).reapsAt;
+  return onIdle === "remove"
+    ? `unless it is used, it is removed at ${at}, with its files`
+    : `unless it is used, it is stopped at ${at}; its files are kept`;
 }
 
 function withoutInstance({ sandbox, debts }: Holding): string {
