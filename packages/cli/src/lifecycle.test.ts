@@ -113,6 +113,13 @@ test("the timeline is followed until the sandbox is deleted", async () => {
   expect(await following.exited).toBe(0);
 });
 
+test("a detached process can be told when it holds its sandbox", async () => {
+  await create("a");
+  const id = (await holdfast(["exec", "-d", "--keeps-awake", "always", "a", "true"])).stdout.trim();
+  expect(JSON.parse(fake().runs.get(id)?.request ?? "")).toMatchObject({ keepsAwake: "always" });
+  expect(await holdfast(["exec", "--keeps-awake", "always", "a", "true"])).toMatchObject({ code: 2 });
+});
+
 test("touch, leases, providers and sweep", async () => {
   for (const name of ["a", "b"]) await create(name);
   expect((await holdfast(["touch", "a", "b"])).stdout).toBe("a\nb\n");
@@ -152,6 +159,7 @@ test("abandon asks, and where nobody can be asked it needs --yes", async () => {
 });
 
 test.each([
+  [["exec", "a", "--keeps-awake", "sometimes", "x"], "error: option '--keeps-awake <when>' argument"],
   [["update", "a"], "error: nothing to change: name at least one option\n"],
   [
     ["create", "--lifetime", "1.5s"],
@@ -161,6 +169,7 @@ test.each([
   [["turn", "start", "a"], "error: command-argument value 'start' is invalid for argument 'action'. Allowed"],
   [["abandon", "a"], "error: required option '--reason <text>' not specified\n"],
 ])("%j is refused", async (args, stderr) => {
+  await create("a");
   const refused = await holdfast(args);
   expect(refused).toMatchObject({ code: 2, stdout: "" });
   expect(refused.stderr).toStartWith(stderr);

@@ -3,6 +3,7 @@ import type {
   Env,
   PortWait,
   Process as ProcessInfo,
+  ProcessRequest,
   ProcessStatus,
   SignalRequest,
 } from "@holdfast/protocol";
@@ -25,6 +26,11 @@ export interface StartProcessOptions {
   timeoutMs?: number | undefined;
   /** The process's identity. The same id again attaches to the first start. Default: one that the SDK makes. */
   processId?: string | undefined;
+  /**
+   * Whether it holds off the reaper: `active` (the default) while it burns CPU or writes output, `always` while it
+   * runs, `never`.
+   */
+  keepsAwake?: ProcessRequest["keepsAwake"];
   /** Refuse with `state_lost` if the sandbox is no longer this generation. */
   ifGeneration?: number | undefined;
   /** Aborting while the start is under way ends what was started. */
@@ -204,8 +210,9 @@ export async function launchProcess(launch: {
   options: Omit<StartProcessOptions, "cwd">;
 }): Promise<Process> {
   const { scope, path, what, options } = launch;
-  const { env, timeoutMs, stdin, processId = makeId("proc"), signal } = options;
-  const json = { ...what, processId, env, timeoutMs, ...(stdin !== undefined && { stdin: toStdin(stdin) }) };
+  const { env, timeoutMs, stdin, keepsAwake, processId = makeId("proc"), signal } = options;
+  const input = stdin === undefined ? {} : { stdin: toStdin(stdin) };
+  const json = { ...what, processId, env, timeoutMs, keepsAwake, ...input };
   const headers = conditionHeaders(options);
   return cancellable({
     work: async (unwanted) => {

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Sandbox, Session, StartProcessOptions, Command as Words } from "holdfast";
 import { COMMAND_HELP, toCommand } from "../command-line.ts";
 import { addGlobalOptions, type Context, contextOf } from "../context.ts";
@@ -16,6 +16,7 @@ interface ExecOptions {
   timeout?: number;
   workdir?: string;
   session?: string;
+  keepsAwake?: StartProcessOptions["keepsAwake"];
   stdin: boolean;
 }
 
@@ -32,6 +33,13 @@ export function define(command: Command): void {
     .option("--timeout <time>", "end it after this time, such as 30s or 5m", parseDurationMs)
     .option("-w, --workdir <dir>", "where to run it")
     .option("--session <id>", "run it in this persistent shell, which is made if there is none")
+    .addOption(
+      new Option("--keeps-awake <when>", "with -d: when it holds off the reaper (default: active)").choices([
+        "always",
+        "active",
+        "never",
+      ]),
+    )
     .option("-n, --no-stdin", "give it an empty stdin, whatever is piped to us")
     .passThroughOptions()
     .addHelpText("after", EXAMPLES)
@@ -59,10 +67,12 @@ async function execIn(
   { words, options, context }: { words: string[]; options: ExecOptions; context: Context },
 ): Promise<number> {
   const { output } = context;
-  const { workdir: cwd, env, timeout: timeoutMs } = options;
+  const { workdir: cwd, env, timeout: timeoutMs, keepsAwake } = options;
+  if (keepsAwake !== undefined && !options.detach)
+    throw new UsageError("--keeps-awake is for a process: a command that is waited for always holds, add -d");
   const command = toCommand(words);
   const session = await sessionOf(sandbox, options);
-  if (options.detach) return detach(session ?? sandbox, { command, cwd, env, timeoutMs, output });
+  if (options.detach) return detach(session ?? sandbox, { command, cwd, env, timeoutMs, keepsAwake, output });
   const stdin = options.stdin ? "passed" : "empty";
   const interruption = listenForSignals();
   return runCommand({
@@ -98,6 +108,7 @@ Examples:
   holdfast exec issue-42 "cd app && npm test | tail"
   tar c . | holdfast exec issue-42 -- tar x -C /workspace
   holdfast exec -d issue-42 -- npm run dev       a server; then: holdfast logs -f issue-42 PROCESS
+  holdfast exec -d --keeps-awake always issue-42 -- ./worker   holds the sandbox while it runs, however quiet
   holdfast exec -o json issue-42 -- git status   the result as JSON
   holdfast exec --session s1 issue-42 "cd app && export CI=1"
   holdfast exec --session s1 issue-42 "npm test" in app, with CI=1
