@@ -15,7 +15,7 @@ import { sandboxColumns } from "./rows.ts";
 import { record } from "./timelines.ts";
 import { numbersUnderName } from "./tombstones.ts";
 
-/** Rows read at once when a list is filtered by what the rows only imply. */
+/** Rows read at once when a list is filtered, which the rows only imply. */
 const PAGE = 200;
 
 export interface Creation {
@@ -70,13 +70,15 @@ export async function find(tx: Tx, idOrName: string): Promise<Holding | undefine
 
 export async function list(tx: Tx, filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }> {
   const holdings: Holding[] = [];
+  // One more than was asked for tells whether there are more.
+  const size = filter.label === undefined && filter.states === undefined ? filter.limit + 1 : PAGE;
   let after = filter.after ?? 0;
   for (;;) {
     const page = await readLedgers(
       tx,
       "SELECT id FROM sandbox WHERE seq > $1 ORDER BY seq LIMIT $2",
       after,
-      PAGE,
+      size,
     );
     for (const { ledger, seq } of page) {
       const holding = must(ledger);
@@ -86,7 +88,7 @@ export async function list(tx: Tx, filter: ListFilter): Promise<{ holdings: Hold
       after = seq;
     }
     const last = page.at(-1);
-    if (last === undefined || page.length < PAGE) return { holdings };
+    if (last === undefined || page.length < size) return { holdings };
     after = last.seq;
   }
 }

@@ -33,8 +33,8 @@ import * as tickets from "./tickets.ts";
 import { timeline } from "./timelines.ts";
 import * as tombstones from "./tombstones.ts";
 
-/** Pages of one audit: it looks at so many thousand rows and goes on from there the next time. */
-const AUDIT_PAGES = 10;
+/** Pages of one audit, which holds up whoever else asks for some 10 ms each. The next one goes on from there. */
+const AUDIT_PAGES = 4;
 
 /** The store, whatever database is under it. Each method is a transaction of the driver's; the modules say what is in it. */
 export class SqlStore implements Store {

@@ -30,6 +30,13 @@ export function unknownCommit(error: unknown): unknown {
   });
 }
 
+export function noAnswer(afterMs: number): HoldfastError {
+  return new HoldfastError("unavailable", `the database has not answered for ${afterMs / 1000} s`, {
+    hint: "see whether PostgreSQL can be reached at the configured address, then ask again",
+    details: { committed: "unknown" },
+  });
+}
+
 function mayPass(error: unknown): error is SQL.PostgresError {
   if (!(error instanceof SQL.PostgresError)) return false;
   return error.errno === undefined ? CONNECTION.test(error.code) : PASSING.test(error.errno);

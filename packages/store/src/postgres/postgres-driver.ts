@@ -1,7 +1,7 @@
 import { HoldfastError } from "@holdfast/protocol";
 import { type ReservedSQL, SQL } from "bun";
 import type { Columns, Dialect, Driver, Tx, Value } from "../driver.ts";
-import { explained, unknownCommit } from "./failures.ts";
+import { explained, noAnswer, unknownCommit } from "./failures.ts";
 
 /** Enough for a server's parallel work; a transaction is a few statements, so they are rarely all in use. */
 const CONNECTIONS = 8;
@@ -26,16 +26,46 @@ const settings = {
   statement_timeout: "30s",
 };
 
+/** More than any of the database's own limits: who still has no answer then has no connection any more. */
+const DEADLINE_MS = 45_000;
+
 export class PostgresDriver implements Driver {
   readonly isShared = true;
   readonly #sql: SQL;
+  readonly #deadlineMs: number;
   #closed: Promise<void> | undefined;
 
-  constructor(url: string) {
+  constructor(url: string, { deadlineMs = DEADLINE_MS }: { deadlineMs?: number } = {}) {
     this.#sql = new SQL(url, { max: CONNECTIONS, connectionTimeout: 10, connection: settings });
+    this.#deadlineMs = deadlineMs;
   }
 
-  async read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+  read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#inTime(this.#read(work));
+  }
+
+  write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    return this.#inTime(this.#write(work));
+  }
+
+  close(): Promise<void> {
+    // The grace is for what is under way; connections are cut after it.
+    this.#closed ??= this.#sql.close({ timeout: 5 });
+    return this.#closed;
+  }
+
+  /** A network that swallows everything would keep us waiting for a quarter of an hour. */
+  async #inTime<T>(work: Promise<T>): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => late.reject(noAnswer(this.#deadlineMs)), this.#deadlineMs);
+    try {
+      return await Promise.race([work, late.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     try {
       return await work(statementsOn(this.#sql));
     } catch (error) {
@@ -43,19 +73,13 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  async write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+  async #write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const connection = await this.#reserve();
     try {
       return await inTransaction(connection, work);
     } finally {
       connection.release();
     }
-  }
-
-  close(): Promise<void> {
-    // The grace is for what is under way; connections are cut after it.
-    this.#closed ??= this.#sql.close({ timeout: 5 });
-    return this.#closed;
   }
 
   async #reserve(): Promise<ReservedSQL> {

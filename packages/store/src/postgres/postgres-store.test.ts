@@ -117,6 +117,20 @@ function suite(): void {
     await driver.close();
   });
 
+  test("a database that does not answer is unavailable in time, and works again when it does", async () => {
+    const driver = new PostgresDriver(url, { deadlineMs: 300 });
+    let pid = 0;
+    const stuck = driver.write(async (tx) => {
+      pid = Number((await tx.all("SELECT pg_backend_pid() AS pid"))[0]?.pid);
+      process.kill(pid, "SIGSTOP");
+      await tx.all("SELECT 1");
+    });
+    await expect(stuck).rejects.toMatchObject({ code: "unavailable", details: { committed: "unknown" } });
+    process.kill(pid, "SIGCONT");
+    expect(await driver.write((tx) => tx.all("SELECT 2 AS two"))).toEqual([{ two: 2 }]);
+    await driver.close();
+  });
+
   test("both databases have the same tables", async () => {
     const rows: { table: string; column: string }[] = await raw.unsafe(`
       SELECT table_name AS table, column_name AS column FROM information_schema.columns
