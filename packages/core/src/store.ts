@@ -127,6 +127,7 @@ export interface Store {
     row: NewSandbox,
     options: { idempotencyKey?: string; entry: TimelineEntry; lease?: NewLease; rules?: AdmissionRules },
   ): Promise<Holding>;
+  /** `undefined` if there is neither a sandbox nor an instance that is not gone. */
   ledger(sandboxId: string): Promise<Ledger | undefined>;
   holding(sandboxId: string): Promise<Holding | undefined>;
   /** By id or by name. */
@@ -141,6 +142,7 @@ export interface Store {
    * on, has an instance, or has the disk of an ephemeral one left. Throws what admission refuses.
    */
   reserve(before: Holding, lease: NewLease, rules: AdmissionRules): Promise<Holding | undefined>;
+  /** What is found under an id that nothing is known of is saved with an empty ledger of version 0 as `before`. */
   save(before: Ledger, change: Change, ticket?: Ticket): Promise<Ledger | undefined>;
   /**
    * Ends a sandbox that has neither instance nor disk any more: its tombstone and its removal are one transaction.
@@ -155,7 +157,10 @@ export interface Store {
   /** The same right for longer; `undefined` if it was lost. */
   renew(ticket: Ticket): Promise<Ticket | undefined>;
   release(ticket: Ticket): Promise<void>;
-  /** When the next sandbox or job is due, and not one of `except`'s providers. */
+  /**
+   * When the next sandbox or job is due, and not one of `except`'s providers. What somebody has a ticket for counts
+   * from that ticket's end.
+   */
   nextDueAt(options: { except: readonly string[] }): Promise<number | undefined>;
 
   /** Makes sure that there is such a job. */
@@ -183,7 +188,8 @@ export interface Store {
 
   /**
    * Puts right what should not be wrong: rows whose due time is not what their deadlines say. Forgets what is old:
-   * expired tombstones with their timelines, evidence of long ago, and the oldest of very long timelines.
+   * expired tombstones with their timelines, evidence of long ago, and the oldest of very long timelines. It is the one
+   * call of several transactions, each a page; a call does some pages, and the next one goes on from there.
    */
   audit(options: {
     keepGoneMs: number;

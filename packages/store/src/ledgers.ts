@@ -14,7 +14,7 @@ export interface Known {
 }
 
 /** The keys of one ledger. Also of an id that nothing is known of: its version is 0. */
-export const BY_ID = "SELECT CAST($1 AS TEXT) AS id";
+const BY_ID = "SELECT CAST($1 AS TEXT) AS id";
 
 /** Everything about the ids that the query `keys` gives, in one statement, so that no write shows by half. */
 export async function readLedgers(tx: Tx, keys: string, ...values: Value[]): Promise<Known[]> {
