@@ -113,8 +113,10 @@ function everyLedger(): Ledger[] {
   const current = [undefined, ...leases.filter(({ phase }) => phase !== "gone" && phase !== "debt")];
   const debts = [[], ...leases.filter(({ phase }) => phase === "debt").map((debt) => [debt])];
   const sandboxes = everySandbox();
+  // Beside an instance its disk waits, whatever its row says.
+  const plain = sandboxes.filter(({ hasDisk, diskRetryAt }) => hasDisk && diskRetryAt === null);
   return [
-    ...current.flatMap((lease) => sandboxes.map((sandbox) => aHolding(sandbox, lease))),
+    ...current.flatMap((lease) => plain.map((sandbox) => aHolding(sandbox, lease))),
     ...current.map((lease) => anOrphanage(lease)),
     ...debts.flatMap((some) => [anOrphanage(undefined, some), aHolding({}, aLiveLease(), some)]),
     ...debts.flatMap((some) => sandboxes.map((sandbox) => aHolding(sandbox, undefined, some))),

@@ -34,6 +34,8 @@ export interface Spared {
 export interface SweepInput {
   readonly installationId: string;
   readonly now: number;
+  /** Before the list was asked for: what ended later may still be on it. */
+  readonly listedAt: number;
   /** The whole list; one that failed never gets here. */
   readonly found: readonly Found[];
   /** Read after the list, so that what was listed and has no row had none when it was made. */
@@ -65,7 +67,7 @@ export function planSweep(input: SweepInput): SweepPlan {
   const plan = { spared: pass.spared, foreign: input.found.length - ours.length, firstSeen: pass.firstSeen };
   return {
     ...plan,
-    ...braked(pass.actions, { total: ours.filter(isInstance).length, heldBack: input.heldBack }),
+    ...braked(pass.actions, { ...input, total: ours.filter(isInstance).length }),
   };
 }
 
@@ -84,7 +86,8 @@ class Pass {
   instance(found: FoundInstance): void {
     const lease = this.#byInstance.get(found.ref.instanceId);
     if (lease === undefined) this.#withoutRow(found);
-    else if (lease.phase === "gone") this.actions.push({ do: "reopen", lease });
+    else if (lease.evidence !== null && lease.evidence.at < this.#input.listedAt)
+      this.actions.push({ do: "reopen", lease });
   }
 
   disk(found: FoundDisk): void {
@@ -136,20 +139,22 @@ class Pass {
   }
 }
 
-/** Too many ends at once are held back until the next pass finds the same. */
+/** Too many ends at once: each is held back until a second pass finds it again. */
 function braked(
   actions: readonly SweepAction[],
-  { total, heldBack }: { total: number; heldBack: readonly string[] },
+  { total, heldBack, now }: Pick<SweepInput, "heldBack" | "now"> & { total: number },
 ): Pick<SweepPlan, "actions" | "heldBack"> {
-  const ends = actions.flatMap((action) => (endedBy(action) === undefined ? [] : [endedBy(action) ?? ""]));
-  const isTooMany = ends.length > Math.max(BRAKE_AT_LEAST, total * BRAKE_SHARE);
-  if (!isTooMany || ends.every((id) => heldBack.includes(id))) return { actions, heldBack: [] };
-  return { actions: actions.filter((action) => endedBy(action) === undefined), heldBack: ends };
+  const ends = actions.flatMap((action) => endedBy(action, now) ?? []);
+  if (ends.length <= Math.max(BRAKE_AT_LEAST, total * BRAKE_SHARE)) return { actions, heldBack: [] };
+  const fresh = ends.filter((id) => !heldBack.includes(id));
+  const isHeld = (action: SweepAction) => fresh.includes(endedBy(action, now) ?? "");
+  return { actions: actions.filter((action) => !isHeld(action)), heldBack: fresh };
 }
 
-function endedBy(action: SweepAction): string | undefined {
+/** A row whose time is still to come ends nothing yet: it only stands in the way of a second instance. */
+function endedBy(action: SweepAction, now: number): string | undefined {
   if (action.do === "reopen") return action.lease.instanceId;
-  return action.do === "record" ? action.found.ref.instanceId : undefined;
+  return action.do === "record" && action.at <= now ? action.found.ref.instanceId : undefined;
 }
 
 function isInstance(found: Found): found is FoundInstance {

@@ -266,8 +266,8 @@ function afterEnd(
   { cause, detail, at }: { cause: string; detail: string; at: number },
 ): Partial<SandboxRow> {
   if (lease.admittedAt !== null) return { lastDeath: { cause, at: new Date(at).toISOString(), detail } };
-  // What was never asked for cannot have failed.
-  if (sandbox.desired !== "active" || lease.createSentAt === null) return {};
+  // What was never asked for cannot have failed, and what came after it was given up was counted then.
+  if (sandbox.desired !== "active" || lease.createSentAt === null || cause === "ghost") return {};
   return {
     launchFailures: Math.min(sandbox.launchFailures + 1, MAX_LAUNCH_FAILURES),
     failure: `${cause}: ${detail}`,

@@ -105,6 +105,7 @@ export class Sweeper {
     { dryRun, memory }: { dryRun: boolean; memory: SweepMemory },
   ): Promise<{ plan: SweepPlan; report: ProviderReport }> {
     const { store } = this.#deps;
+    const listedAt = await store.now();
     const found = await this.#list(provider);
     // After the list: a row is written before its instance exists, so what was listed without one has none.
     const leases = await store.leasesOf(provider);
@@ -112,6 +113,7 @@ export class Sweeper {
     const plan = planSweep({
       installationId: await store.installationId(),
       now: await store.now(),
+      listedAt,
       found,
       leases,
       sandboxes: await store.sandboxesAmong(ids),

@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { aHolding, aLease, aSandbox } from "./example-rows.ts";
+import { continuityOf, type Phase, stateOf } from "./lease.ts";
+import { policyOf } from "./policy.ts";
+
+const states: [Phase, string][] = [
+  ["reserved", "creating"],
+  ["creating", "creating"],
+  ["starting", "creating"],
+  ["live", "running"],
+  ["stop_due", "stopping"],
+  ["stopping", "stopping"],
+  ["quarantined", "stopping"],
+];
+
+test.each(states)("%s is %s to a user, or deleting", (phase, state) => {
+  expect(stateOf(aHolding({}, aLease({ phase })))).toBe(state as never);
+  expect(stateOf(aHolding({ desired: "deleted" }, aLease({ phase })))).toBe("deleting");
+});
+
+test("without an instance it is stopped, failed or deleting", () => {
+  const rows = [{}, { launchFailures: 2 }, { launchFailures: 3 }, { desired: "deleted" }] as const;
+  expect(rows.map((row) => stateOf(aHolding(row)))).toEqual(["stopped", "stopped", "failed", "deleting"]);
+});
+
+test("continuity compares with what is remembered, else with the generation before", () => {
+  const kept = aSandbox();
+  const ephemeral = aSandbox({ policy: policyOf({ filesystem: "ephemeral" }) });
+  expect([
+    continuityOf(kept, 1),
+    continuityOf(kept, 2),
+    continuityOf(kept, 2, 2),
+    continuityOf(kept, 3, 2),
+    continuityOf(ephemeral, 2),
+    continuityOf(ephemeral, 2, 2),
+  ]).toEqual(["fresh", "same-filesystem", "same-process", "same-filesystem", "fresh", "same-process"]);
+});
