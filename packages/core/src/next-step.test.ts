@@ -45,7 +45,6 @@ interface Case {
 const launch = (lease: Lease): Step => ({ do: "launch", lease });
 const connect = (lease: Lease): Step => ({ do: "connect", lease });
 const stop = (lease: Lease): Step => ({ do: "stop", lease });
-const drop = (lease: Lease): Step => ({ do: "drop", lease });
 const judge = (lease: Lease): Step => ({ do: "judge-idle", lease });
 const order = (because: string) => (lease: Lease) => ({ do: "order-stop", lease, because }) as const;
 const wait = (until: number) => () => ({ do: "wait", until }) as const;
@@ -53,14 +52,14 @@ const rest = () => ({ do: "rest" }) as const;
 
 const cases: Record<string, Case> = {
   "a reservation is launched": { lease: aLease({ phase: "reserved" }), step: launch },
-  "scenario 48: one that nobody acted on in time is dropped": {
+  "scenario 48: one that nobody acted on in time is ended": {
     lease: aLease({ phase: "reserved", notAfter: NOW }),
-    step: drop,
+    step: order("never_launched"),
   },
   "an unwanted one, too": {
     sandbox: { desired: "stopped" },
     lease: aLease({ phase: "reserved" }),
-    step: drop,
+    step: order("stop_requested"),
   },
   "a launch that was cut off is made again": { lease: aLease({ phase: "creating" }), step: launch },
   "after its backoff": {

@@ -12,8 +12,6 @@ export type Step =
   | { readonly do: "judge-idle"; readonly lease: Lease }
   | { readonly do: "order-stop"; readonly lease: Lease; readonly because: string }
   | { readonly do: "stop"; readonly lease: Lease }
-  /** Nothing was ever asked of the provider for this lease. */
-  | { readonly do: "drop"; readonly lease: Lease }
   | { readonly do: "expire-turns"; readonly turnIds: readonly string[] }
   | { readonly do: "remove-disk" }
   | { readonly do: "bury" };
@@ -37,7 +35,9 @@ function aboutSandbox(holding: Holding, world: { connected: boolean; now: number
   const unwanted = becauseOf(sandbox);
   switch (lease.phase) {
     case "reserved":
-      if (unwanted !== undefined || world.now >= lease.notAfter) return { do: "drop", lease };
+      // By the rows nothing was asked for; rows that were restored may be older than the world, so it is ended, not dropped.
+      if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
+      if (world.now >= lease.notAfter) return { do: "order-stop", lease, because: "never_launched" };
       return { do: "launch", lease };
     case "creating":
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };

@@ -238,11 +238,13 @@ const evidence: [string, Partial<Lease>, typeof exited | typeof notFound, Eviden
   ["not to be found once is nothing", {}, notFound, undefined],
   ["twice at once is nothing, either", { missingSince: NOW - 4_999 }, notFound, undefined],
   ["twice, apart, is evidence", { missingSince: NOW - 5_000 }, notFound, "not_found_after_settle"],
+  ["nothing was ever asked for", { createSentAt: null }, exited, "never_requested"],
+  ["which must be sure, too", { createSentAt: null }, notFound, undefined],
   ["but not before all has settled", { missingSince: 1, settleUntil: NOW + 1 }, notFound, undefined],
 ];
 
 test.each(evidence)("evidence: %s", (_, over, seen, kind) => {
-  expect(evidenceOf(aLease({ phase: "stopping", ...over }), seen, NOW)).toEqual(
+  expect(evidenceOf(aLease({ phase: "stopping", createSentAt: NOW - 9, ...over }), seen, NOW)).toEqual(
     kind && { kind, at: NOW, detail: seen.detail },
   );
 });

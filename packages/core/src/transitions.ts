@@ -213,9 +213,13 @@ export function evidenceOf(
   now: number,
 ): Evidence | undefined {
   if (lease.settleUntil !== null && now < lease.settleUntil) return undefined;
-  if (seen.proof !== "not_found") return { kind: seen.proof, at: now, detail: seen.detail };
-  if (lease.missingSince === null || now < lease.missingSince + CONFIRM_MS) return undefined;
-  return { kind: "not_found_after_settle", at: now, detail: seen.detail };
+  const { proof, detail } = seen;
+  const isSure =
+    proof !== "not_found" || (lease.missingSince !== null && now >= lease.missingSince + CONFIRM_MS);
+  if (!isSure) return undefined;
+  const kind = proof === "not_found" ? "not_found_after_settle" : proof;
+  const wasNeverAsked = lease.createSentAt === null && lease.origin === "launch";
+  return { kind: wasNeverAsked ? "never_requested" : kind, at: now, detail };
 }
 
 /** It was not found, and that is not yet proof: when to look again. */
@@ -240,7 +244,7 @@ export function unproven(lease: Lease, now: number): Change {
 
 /** The instance is gone, and this is how we know. */
 export function concluded(ledger: Ledger, lease: Lease, evidence: Evidence): Change {
-  const cause = lease.stopReason ?? (evidence.kind === "never_requested" ? "never_launched" : "keeper_lost");
+  const cause = lease.stopReason ?? "keeper_lost";
   const { sandbox } = ledger;
   const detail = lease.lastError === null ? evidence.detail : `${lease.lastError} (${evidence.detail})`;
   const isCurrent = sandbox !== undefined && lease.phase !== "debt" && lease.origin === "launch";

@@ -55,8 +55,6 @@ export async function carryOut(step: Acting, ledger: Ledger, shift: Shift, deps:
       return judgeIdle(ledger, step.lease, shift, deps);
     case "order-stop":
       return orderStop(ledger, step.lease, { because: step.because, shift }, deps);
-    case "drop":
-      return conclude(ledger, step.lease, { evidence: neverAsked(ledger), shift }, deps);
     case "expire-turns": {
       const change = turnsEnded(ledger, { turnIds: step.turnIds, cause: "turn_expired", now: ledger.readAt });
       await deps.store.save(ledger, change, shift.ticket);
@@ -92,10 +90,6 @@ export async function conclude(
   if (saved === undefined) return;
   const { sandboxId, generation, stopReason } = lease;
   log.info("instance gone", { sandbox: sandboxId, generation, cause: stopReason, evidence: evidence.kind });
-}
-
-function neverAsked({ readAt }: Ledger): Evidence {
-  return { kind: "never_requested", at: readAt, detail: "nothing was sent to the provider" };
 }
 
 export function refOf({ installationId, sandboxId, instanceId, generation }: Lease): InstanceRef {
