@@ -152,12 +152,8 @@ export async function listTerminals(scope: Scope): Promise<TerminalInfo[]> {
   return (await scope.client.json<{ terminals: TerminalInfo[] }>(call)).body.terminals;
 }
 
-async function getTerminalInfo(
-  scope: Scope,
-  terminalId: string,
-  signal?: AbortSignal,
-): Promise<TerminalInfo> {
-  const call = { method: "GET", path: terminalPath(scope, terminalId), again: "safe", signal } as const;
+async function getTerminalInfo(scope: Scope, terminalId: string): Promise<TerminalInfo> {
+  const call = { method: "GET", path: terminalPath(scope, terminalId), again: "safe" } as const;
   return (await scope.client.json<TerminalInfo>(call)).body;
 }
 
@@ -169,7 +165,7 @@ async function attach(scope: Scope, made: TerminalCreated, options: AttachOption
   const path = `${terminalPath(scope, made.terminalId)}/connect`;
   const link = new TerminalLink({
     openSocket: (query) => scope.client.webSocket(path, query),
-    check: async (signal) => void (await getTerminalInfo(scope, made.terminalId, signal)),
+    check: (signal) => throwRefusal({ scope, path, readonly: options.readonly, signal }),
     patience: new Patience(scope.client.patienceMs),
     serverUrl: scope.client.url,
     lifetime: whileHeld(scope, options.signal),
@@ -180,6 +176,22 @@ async function attach(scope: Scope, made: TerminalCreated, options: AttachOption
   });
   await link.attached();
   return new Terminal({ scope, made, link });
+}
+
+/** A WebSocket never says why it was refused; the same request without one is refused in words. */
+async function throwRefusal(of: {
+  scope: Scope;
+  path: string;
+  readonly: boolean | undefined;
+  signal: AbortSignal;
+}): Promise<void> {
+  const { scope, path, readonly, signal } = of;
+  try {
+    await scope.client.json({ method: "GET", path, query: { readonly }, again: "safe", signal });
+  } catch (error) {
+    // All that was wrong is that it was not a WebSocket.
+    if (!(error instanceof HoldfastError && error.details?.upgrade === "websocket")) throw error;
+  }
 }
 
 /** Before anything is started that could then not be reached. */

@@ -126,6 +126,8 @@ export function terminalRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     if (upgraded !== undefined) return upgraded;
     throw new HoldfastError("invalid_argument", "a terminal is connected to by WebSocket", {
       hint: "open this address as a WebSocket, or use the SDK's `sandbox.terminal()`",
+      // So that a client whose socket was refused can ask why, and tell this apart from a reason.
+      details: { upgrade: "websocket" },
       started: "no",
     });
   });
