@@ -65,12 +65,12 @@ async function contradictionsOf(told: Told, server: TestServer): Promise<string[
 function oddities(events: readonly SandboxEvent[]): string[] {
   const of = (type: string) =>
     events.filter((event) => event.type === type).map(({ detail }) => Number(detail.generation));
-  const reserved = of("reserved");
-  const counted = reserved.map((_, i) => i + 1);
+  const launched = of("launching");
+  const counted = launched.map((_, i) => i + 1);
   const before = new Map(
-    reserved.map((generation) => [
+    launched.map((generation) => [
       generation,
-      events.findIndex((event) => event.type === "reserved" && event.detail.generation === generation),
+      events.findIndex((event) => event.type === "launching" && event.detail.generation === generation),
     ]),
   );
   const early = events.filter(
@@ -79,10 +79,10 @@ function oddities(events: readonly SandboxEvent[]): string[] {
       at < (before.get(Number(detail.generation)) ?? Number.POSITIVE_INFINITY),
   );
   return [
-    ...mismatches("generation", counted, reserved),
+    ...mismatches("generation", counted, launched),
     ...mismatches("end of generation", counted.slice(0, -1), of("gone")),
     ...(new Set(of("live")).size === of("live").length ? [] : [`live twice: ${of("live")}`]),
-    ...early.map(({ type, detail }) => `${type} before it was reserved: ${detail.generation}`),
+    ...early.map(({ type, detail }) => `${type} before it was launched: ${detail.generation}`),
   ];
 }
 
@@ -110,7 +110,7 @@ function everSeen(dataDir: string): Set<string> {
 }
 
 /** The sandbox of each keeper on this host. */
-function keepers(): string[] {
+export function keepers(): string[] {
   const all = processes().filter(
     ({ pid, argv }) => argv[0]?.startsWith("/.holdfast/") && isFirstInNamespace(pid),
   );

@@ -1,0 +1,61 @@
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { Sandbox, type SandboxEvent } from "holdfast";
+import { leftovers } from "../crash-world.ts";
+import type { Lived } from "./lives.ts";
+import type { Victim } from "./victim.ts";
+
+/** What is released after the last answer was sent: a ticket, a control group. */
+const PATIENCE_MS = 3_000;
+
+/** Everything that is wrong with the world after a life that is over. One line each. */
+export async function aftermath({ server, client }: Victim, lived: Lived): Promise<string[]> {
+  const over = performance.now() + PATIENCE_MS;
+  const look = () => [...leftovers(server, []), ...unsettled(server.dataDir)];
+  let wrong = look();
+  while (wrong.length > 0 && performance.now() < over) {
+    await Bun.sleep(50);
+    wrong = look();
+  }
+  return [...wrong, ...unexplained(await Sandbox.events(lived.id, { client }), lived)];
+}
+
+/** Rows that somebody would still have to do something about. */
+function unsettled(dataDir: string): string[] {
+  const db = new Database(join(dataDir, "holdfast.db"), { readonly: true });
+  const rows = (what: string, sql: string) =>
+    db
+      .query<{ id: string }, []>(sql)
+      .all()
+      .map(({ id }) => `${what}: ${id}`);
+  try {
+    return [
+      ...rows("a sandbox that was deleted", "SELECT id FROM sandbox"),
+      ...rows("a lease without evidence", "SELECT instance_id AS id FROM instance WHERE phase <> 'gone'"),
+      ...rows("due although nothing is left", "SELECT sandbox_id AS id FROM work WHERE due_at IS NOT NULL"),
+      ...rows(
+        "a ticket that nobody gave back",
+        "SELECT sandbox_id AS id FROM work WHERE ticket_until IS NOT NULL",
+      ),
+    ];
+  } finally {
+    db.close();
+  }
+}
+
+/** Each generation begins once, runs once and ends once, for the reason that it had; then the sandbox does. */
+function unexplained(events: readonly SandboxEvent[], { deaths, deleted }: Lived): string[] {
+  const told = events.filter(({ type }) =>
+    ["created", "launching", "live", "gone", "deleted"].includes(type),
+  );
+  const story = told.map(({ type, cause, detail }) =>
+    [type, detail.generation, cause, detail.evidence].filter((fact) => fact !== undefined).join(" "),
+  );
+  const expected = [
+    "created",
+    ...deaths.flatMap((cause, i) => [`launching ${i + 1}`, `live ${i + 1}`, `gone ${i + 1} ${cause} exited`]),
+    `deleted ${deleted}`,
+  ];
+  if (story.join() === expected.join()) return [];
+  return [`the timeline tells: ${story.join(", ")}; instead of: ${expected.join(", ")}`];
+}

@@ -1,0 +1,111 @@
+import { type Client, HoldfastError, Sandbox } from "holdfast";
+
+/** What a life went through, for the timeline to explain. */
+export interface Lived {
+  readonly id: string;
+  /** Why each of its generations ended, in order. */
+  readonly deaths: readonly string[];
+  /** Why the sandbox itself did. */
+  readonly deleted: string;
+}
+
+export interface World {
+  readonly client: Client;
+  readonly name: string;
+  /** Kills the server between two steps of the life. */
+  readonly restart: () => Promise<void>;
+}
+
+export interface Life {
+  readonly name: string;
+  /** What happens before the server is armed. */
+  readonly before?: (world: World) => Promise<unknown>;
+  /** Throws if the client is told anything that is not so, or loses what was acknowledged. */
+  readonly live: (world: World) => Promise<Lived>;
+}
+
+/** A client that goes on through every death of its server, and expects to lose nothing. */
+export const lives: readonly Life[] = [
+  { name: "stopped, started and deleted", live: stoppedAndStarted },
+  { name: "not persistent, and its turn ends", live: untilTheTurnEnds },
+  { name: "idle", live: idle },
+  { name: "found again by the next server", before: settled, live: foundAgain },
+];
+
+async function stoppedAndStarted({ client, name }: World): Promise<Lived> {
+  const sandbox = await Sandbox.create({ name }, { client });
+  await write(sandbox, "first");
+  const background = await sandbox.startProcess("sleep 1000");
+  equal("generation", (await sandbox.refresh()).generation, 1);
+  equal("background process", (await background.info()).status.state, "running");
+  await sandbox.stop();
+  equal("state", (await sandbox.refresh()).state, "stopped");
+  await sandbox.start();
+  equal("generation", (await sandbox.refresh()).generation, 2);
+  await read(sandbox, "first");
+  await write(sandbox, "second");
+  return deleted(sandbox, ["stop_requested", "delete_requested"]);
+}
+
+async function untilTheTurnEnds({ client, name }: World): Promise<Lived> {
+  const sandbox = await Sandbox.create({ name, persistent: false }, { client });
+  const turn = await sandbox.beginTurn();
+  await write(sandbox, "only for this turn");
+  await read(sandbox, "only for this turn");
+  await turn.end();
+  await gone(sandbox, client);
+  return { id: sandbox.id, deaths: ["turn_end"], deleted: "turn_end" };
+}
+
+async function idle({ client, name }: World): Promise<Lived> {
+  const sandbox = await Sandbox.create({ name }, { client });
+  await write(sandbox, "kept");
+  // Only while idleness is what is wanted: a server may be away for longer.
+  await sandbox.update({ lifetimeSeconds: 1 });
+  while ((await sandbox.refresh()).state !== "stopped") await Bun.sleep(50);
+  await sandbox.update({ lifetimeSeconds: 1800 });
+  await read(sandbox, "kept");
+  equal("generation", (await sandbox.refresh()).generation, 2);
+  return deleted(sandbox, ["idle", "delete_requested"]);
+}
+
+async function settled({ client, name }: World): Promise<void> {
+  await write(await Sandbox.create({ name }, { client }), "before");
+}
+
+async function foundAgain({ client, name, restart }: World): Promise<Lived> {
+  await restart();
+  const sandbox = await Sandbox.get(name, { client });
+  await read(sandbox, "before");
+  equal("generation", (await sandbox.refresh()).generation, 1);
+  return deleted(sandbox, ["delete_requested"]);
+}
+
+async function write(sandbox: Sandbox, text: string): Promise<void> {
+  const { exitCode, stderr } = await sandbox.exec(`echo '${text}' > '/workspace/${text}'`);
+  equal(`exit code of a command (${stderr})`, exitCode, 0);
+}
+
+async function read(sandbox: Sandbox, text: string): Promise<void> {
+  const { stdout, stderr } = await sandbox.exec(["cat", `/workspace/${text}`]);
+  equal(`an acknowledged file (${stderr})`, stdout, `${text}\n`);
+}
+
+async function deleted(sandbox: Sandbox, deaths: readonly string[]): Promise<Lived> {
+  await sandbox.delete();
+  return { id: sandbox.id, deaths, deleted: "delete_requested" };
+}
+
+async function gone(sandbox: Sandbox, client: Client): Promise<void> {
+  for (;;) {
+    const found = await Sandbox.get(sandbox.id, { client }).catch((error: unknown) => error);
+    if (found instanceof HoldfastError && found.code === "gone") return;
+    if (!(found instanceof Sandbox)) throw found;
+    equal("state after its turn", found.state, "deleting");
+    await Bun.sleep(20);
+  }
+}
+
+function equal<T>(what: string, found: T, expected: T): void {
+  if (found !== expected) throw new Error(`${what}: ${String(found)} instead of ${String(expected)}`);
+}

@@ -1,0 +1,120 @@
+import { seeded } from "../crash-clients.ts";
+import { aftermath } from "./aftermath.ts";
+import { type Life, lives } from "./lives.ts";
+import { formatPoint, type Point, type Side } from "./point.ts";
+import { Victim } from "./victim.ts";
+
+/** Servers side by side: two cores have enough to do, because a restart waits more than it works. */
+const LANES = 5;
+/** What a server remembers for a while, such as a measurement, it does not ask for again: then by one that just began. */
+const TRIES = 3;
+/** Calls that change something: each of its first occurrences is a moment of its own. */
+const CHANGES =
+  /^(provider\.(launch|observe|stop|removeDisk)|keeper\.|store\.(save|reserve|insertSandbox|bury|ticket|takeDue|release))/;
+const MOST_OCCURRENCES = 3;
+
+export interface Kill {
+  readonly life: Life;
+  readonly point: Point;
+}
+
+export interface Outcome extends Kill {
+  readonly died: boolean;
+  readonly wrong: readonly string[];
+}
+
+/** Every point of every life, on both sides. Lives each one once, undisturbed, to learn what it passes. */
+export async function findPoints(): Promise<Kill[]> {
+  const victim = await Victim.start();
+  try {
+    const found: Kill[] = [];
+    for (const life of lives) found.push(...(await pointsOf(life, victim)));
+    return found;
+  } finally {
+    await victim.close();
+  }
+}
+
+/** One side of each point, by chance: half of them, and every point once. */
+export function oneSideEach(kills: readonly Kill[], seed: number): Kill[] {
+  const random = seeded(seed);
+  return Array.from({ length: kills.length / 2 }, (_, i) => kills[2 * i + (random() < 0.5 ? 0 : 1)]).filter(
+    (kill) => kill !== undefined,
+  );
+}
+
+/** Carries out all of them, on several servers, and says of each what was wrong afterwards. */
+export async function carryOut(
+  kills: readonly Kill[],
+  onOutcome: (outcome: Outcome) => void = () => {},
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  const queue = kills.entries();
+  const lane = async () => {
+    let victim = await Victim.start();
+    try {
+      for (const [i, kill] of queue) {
+        const outcome = await dieAt(kill, { victim, name: `life-${i}` });
+        outcomes.push(outcome);
+        onOutcome(outcome);
+        if (outcome.wrong.length === 0) continue;
+        // What one left behind must not be held against the next.
+        await victim.close();
+        victim = await Victim.start();
+      }
+    } finally {
+      await victim.close();
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(LANES, kills.length) }, lane));
+  return outcomes;
+}
+
+export function nameOf({ life, point }: Kill): string {
+  return `${life.name}: ${formatPoint(point)}`;
+}
+
+async function dieAt(kill: Kill, { victim, name }: { victim: Victim; name: string }): Promise<Outcome> {
+  for (let attempt = 1; ; attempt++) {
+    const wrong = await liveThrough(kill, { victim, name: `${name}-${attempt}` });
+    const died = victim.disarm() === "died";
+    if (died || wrong.length > 0 || attempt === TRIES) return { ...kill, died, wrong };
+    await victim.restart();
+  }
+}
+
+async function liveThrough(
+  { life, point }: Kill,
+  { victim, name }: { victim: Victim; name: string },
+): Promise<string[]> {
+  const world = { client: victim.client, name, restart: () => victim.restart() };
+  try {
+    await life.before?.(world);
+    victim.arm(point);
+    const lived = await life.live(world);
+    const doubles = victim.doubles().map((id) => `two keepers at a time: ${id}`);
+    return [...doubles, ...(await aftermath(victim, lived))];
+  } catch (error) {
+    return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
+  }
+}
+
+async function pointsOf(life: Life, victim: Victim): Promise<Kill[]> {
+  const world = {
+    client: victim.client,
+    name: `undisturbed-${lives.indexOf(life)}`,
+    restart: () => victim.restart(),
+  };
+  await life.before?.(world);
+  const labels = await victim.record(() => life.live(world));
+  const counted = new Map<string, number>();
+  for (const label of labels) counted.set(label, (counted.get(label) ?? 0) + 1);
+  const occurrences = [...counted].flatMap(([label, count]) =>
+    Array.from({ length: CHANGES.test(label) ? Math.min(count, MOST_OCCURRENCES) : 1 }, (_, i) => ({
+      label,
+      occurrence: i + 1,
+    })),
+  );
+  const sides: readonly Side[] = ["before", "after"];
+  return occurrences.flatMap((occurrence) => sides.map((side) => ({ life, point: { ...occurrence, side } })));
+}
