@@ -34,8 +34,8 @@ export function missingPostgres(): string | undefined {
   return undefined;
 }
 
-/** Nothing of it is meant to survive, so it does not wait for the disk. */
-export async function startPostgres(): Promise<Postgres> {
+/** Nothing of it is meant to survive, so it does not wait for the disk, unless that is what is measured. */
+export async function startPostgres({ fsync = "off" }: { fsync?: "on" | "off" } = {}): Promise<Postgres> {
   const bin = binaries();
   if (bin === undefined) throw new Error(missingPostgres());
   const dir = mkdtempSync(join(tmpdir(), "holdfast-postgres-"));
@@ -43,7 +43,7 @@ export async function startPostgres(): Promise<Postgres> {
   try {
     await initialize({ bin, dir, password });
     const port = await freePort();
-    const server = await serve({ bin, dir, port });
+    const server = await serve({ bin, dir, port, fsync });
     const urlOf = (database: string) => `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`;
     return new Cluster({ dir, server, urlOf });
   } catch (error) {
@@ -117,16 +117,18 @@ async function serve({
   bin,
   dir,
   port,
+  fsync,
 }: {
   bin: string;
   dir: string;
   port: number;
+  fsync: "on" | "off";
 }): Promise<Bun.Subprocess> {
   const settings = [
     `port=${port}`,
     "listen_addresses=127.0.0.1",
     `unix_socket_directories=${dir}`,
-    "fsync=off",
+    `fsync=${fsync}`,
   ];
   const command = [
     join(bin, "postgres"),

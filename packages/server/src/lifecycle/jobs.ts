@@ -14,6 +14,11 @@ const KEEP_ENTRIES = 1_000;
 const SWEEP = "sweep:";
 const AUDIT = "audit";
 
+/** The name of a backend's periodic pass. */
+export function sweepJob(provider: string): string {
+  return SWEEP + provider;
+}
+
 /** Periodic work that one server does for all: whoever gets the job's ticket. */
 export class Jobs {
   readonly #store: Store;
@@ -28,7 +33,7 @@ export class Jobs {
 
   async add(providers: Iterable<string>): Promise<void> {
     const now = await this.#store.now();
-    for (const provider of providers) await this.#store.addJob(SWEEP + provider, now);
+    for (const provider of providers) await this.#store.addJob(sweepJob(provider), now);
     await this.#store.addJob(AUDIT, now + AUDIT_EVERY_MS);
   }
 

@@ -36,7 +36,8 @@ export async function judgeIdle(
   const lifetimeMs = policy.lifetimeSeconds * 1000;
   const answer = await quiesce(link, lifetimeMs, { lease, shift, deps });
   if (answer.state === "busy") {
-    const at = (await store.now()) + Math.max(lifetimeMs - answer.idleForMs, SHORTEST_RECHECK_MS);
+    const left = Math.ceil(lifetimeMs - answer.idleForMs);
+    const at = (await store.now()) + Math.max(left, SHORTEST_RECHECK_MS);
     return askAgain(holding, lease, { at, shift }, deps);
   }
   const ordered = stopOrdered(holding, lease, "idle", await store.now());

@@ -70,7 +70,7 @@ export class Lifecycle<Link extends KeeperControl> {
     const { orphanLimitSeconds, defaultProvider } = config;
     const reconciler = new Reconciler({
       ...parts,
-      afterAbsence: (provider) => sweeper.afterAbsence(provider),
+      afterAbsence: () => sweeper.afterAbsence(),
       random,
       orphanLimitSeconds,
       lanes,

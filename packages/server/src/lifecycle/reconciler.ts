@@ -23,6 +23,8 @@ const MAX_STEPS = 50;
 interface Pass {
   again: boolean;
   done: Promise<void>;
+  /** What the loop took while this pass was asking for the same: it is the pass's to use. */
+  readonly offered: PromiseWithResolvers<Shift>;
 }
 
 export interface ReconcilerDeps extends Omit<EffectDeps, "kick"> {
@@ -31,7 +33,7 @@ export interface ReconcilerDeps extends Omit<EffectDeps, "kick"> {
   readonly bell: Bell;
   readonly jobs: Jobs;
   /** Before anything is taken for due: if nobody was there to see the time pass, it is not. */
-  readonly afterAbsence: (provider: string) => Promise<void>;
+  readonly afterAbsence: () => Promise<void>;
 }
 
 /** Brings what is true towards what is wanted, one sandbox at a time, from the rows alone. */
@@ -101,7 +103,7 @@ export class Reconciler {
   async #takeUpDueRows(): Promise<void> {
     const { store, hosts, owner, clock, jobs } = this.#deps;
     await hosts.read();
-    for (const provider of this.#deps.providers.keys()) await this.#deps.afterAbsence(provider);
+    await this.#deps.afterAbsence();
     const free = CONCURRENCY - this.#passes.size;
     const askedAt = clock.now();
     if (free > 0) {
@@ -116,13 +118,8 @@ export class Reconciler {
     const { store, clock } = this.#deps;
     const shift = new Shift({ store, clock, ticket, askedAt });
     const current = this.#passes.get(ticket.key);
-    // Somebody waits for another server to be done with it, which it is: that pass goes round once more.
-    if (current !== undefined) {
-      current.again = true;
-      void this.#logged(ticket.key, shift.end());
-      return;
-    }
-    void this.#logged(ticket.key, this.#begin(ticket.key, shift));
+    if (current !== undefined) current.offered.resolve(shift);
+    else void this.#logged(ticket.key, this.#begin(ticket.key, shift));
   }
 
   async #sleepUntilDue(): Promise<void> {
@@ -136,7 +133,7 @@ export class Reconciler {
   }
 
   #begin(sandboxId: string, shift?: Shift): Promise<void> {
-    const pass: Pass = { again: false, done: Promise.resolve() };
+    const pass: Pass = { again: false, done: Promise.resolve(), offered: Promise.withResolvers() };
     this.#passes.set(sandboxId, pass);
     pass.done = this.#run(sandboxId, pass, shift);
     return pass.done;
@@ -144,15 +141,20 @@ export class Reconciler {
 
   async #run(sandboxId: string, pass: Pass, given: Shift | undefined): Promise<void> {
     try {
-      const shift = given ?? (await this.#takeShift(sandboxId));
-      if (shift === undefined) return await this.#waitElsewhere(sandboxId);
-      await this.#work(sandboxId, pass, shift);
+      const shift =
+        given ?? (await this.#takeShift(sandboxId)) ?? (await this.#waitElsewhere(sandboxId, pass));
+      if (shift !== undefined) await this.#work(sandboxId, pass, shift);
     } catch (error) {
       if (error instanceof TicketLost) return;
       // A launch that was cut off: whatever it threw, this is why.
       throw this.#deps.closing.aborted ? shuttingDown() : error;
     } finally {
       this.#passes.delete(sandboxId);
+      // Offered too late to be used: nobody else should have to wait for it to run out.
+      void this.#logged(
+        sandboxId,
+        pass.offered.promise.then((late) => late.end()),
+      );
       // A step may have given a row a time that is nearer than the one the loop sleeps for.
       this.#wake.abort();
     }
@@ -176,22 +178,29 @@ export class Reconciler {
   }
 
   async #takeShift(sandboxId: string): Promise<Shift | undefined> {
-    const { store, clock, owner } = this.#deps;
+    const { store, clock, owner, afterAbsence } = this.#deps;
+    await afterAbsence();
     const askedAt = clock.now();
     const ticket = await store.ticket(sandboxId, { owner, ttlMs: TICKET_MS });
     return ticket === undefined ? undefined : new Shift({ store, clock, ticket, askedAt });
   }
 
-  async #waitElsewhere(sandboxId: string): Promise<void> {
+  /** Another server has it, or our own loop has just taken it, and hands it over. */
+  async #waitElsewhere(sandboxId: string, { offered }: Pass): Promise<Shift | undefined> {
     const { bell, clock, closing } = this.#deps;
-    await bell.wait(sandboxId, { ms: ELSEWHERE_MS, clock, signal: closing });
+    const elsewhere = bell.wait(sandboxId, { ms: ELSEWHERE_MS, clock, signal: closing });
+    return Promise.race([offered.promise, elsewhere.then(() => undefined)]);
   }
 
   async #untilRest(sandboxId: string, shift: Shift): Promise<void> {
     const { store, keepers, closing } = this.#deps;
+    let seen: number | undefined;
     for (let steps = 0; steps < MAX_STEPS; steps++) {
       const ledger = await store.ledger(sandboxId);
       if (ledger === undefined) return;
+      // The last step wrote nothing: it may have been refused because the ticket is no longer ours.
+      if (ledger.version === seen) await shift.confirm();
+      seen = ledger.version;
       // Whoever waits for this sandbox must be told, not left to ask again and again.
       if (closing.aborted) throw shuttingDown();
       const instanceId = ledger.lease?.instanceId;

@@ -20,6 +20,7 @@ export class Shift {
   #ticket: Ticket;
   /** By our own clock, counted from before the ticket was asked for. */
   #goodUntil: number;
+  #ended = false;
 
   constructor(options: { store: Store; clock: Clock; ticket: Ticket; askedAt: number }) {
     this.#store = options.store;
@@ -34,8 +35,12 @@ export class Shift {
 
   /** Makes sure that there is time for a call of `ms`. Before the intent is written. */
   async prepare(ms: number): Promise<void> {
+    if (this.#clock.now() + ms > this.#goodUntil) await this.confirm();
+  }
+
+  /** Makes sure that the ticket is still ours, and good for as long as a new one. */
+  async confirm(): Promise<void> {
     const askedAt = this.#clock.now();
-    if (askedAt + ms <= this.#goodUntil) return;
     const renewed = await this.#store.renew(this.#ticket);
     if (renewed === undefined) throw new TicketLost();
     this.#ticket = renewed;
@@ -52,7 +57,10 @@ export class Shift {
     return within(this.#clock, { ...options, ms: Math.min(options.ms, left) }, work);
   }
 
+  /** May be called twice. */
   async end(): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
     await this.#store.release(this.#ticket);
   }
 }

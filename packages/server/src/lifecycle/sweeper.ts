@@ -18,6 +18,7 @@ import { within } from "./deadline.ts";
 import { isUnreachable, messageOf, providerOf } from "./effects.ts";
 import { foundLease, hunted, recoveredSandbox } from "./found-rows.ts";
 import type { Hosts } from "./hosts.ts";
+import { sweepJob } from "./jobs.ts";
 import type { Keepers } from "./keepers.ts";
 import { type ProviderReport, reportOf } from "./sweep-report.ts";
 
@@ -48,6 +49,7 @@ export interface SweeperDeps {
 export class Sweeper {
   readonly #deps: SweeperDeps;
   readonly #listed = new Set<string>();
+  #looking: Promise<void> | undefined;
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
@@ -78,10 +80,8 @@ export class Sweeper {
 
   /** The look that everything else waits for when a server starts. */
   async first(): Promise<void> {
-    for (const provider of this.#deps.providers.keys()) {
-      await this.afterAbsence(provider);
-      await this.periodic(provider, {});
-    }
+    await this.afterAbsence();
+    for (const provider of this.#deps.providers.keys()) await this.periodic(provider, {});
   }
 
   /** One pass because somebody asked for it. */
@@ -139,24 +139,47 @@ export class Sweeper {
   }
 
   /** Time that nobody was there to see does not count: a server that comes back renews before it acts. */
-  async afterAbsence(provider: string): Promise<void> {
-    const { store, hosts, log } = this.#deps;
-    const { lastSeenAt } = hosts.get(provider);
+  afterAbsence(): Promise<void> {
+    // One at a time: what two of them saw would be given back twice.
+    this.#looking ??= this.#lookForAbsence().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  async #lookForAbsence(): Promise<void> {
+    const { store, providers } = this.#deps;
     const now = await store.now();
-    const byMs = lastSeenAt === null ? 0 : now - lastSeenAt;
-    if (Math.abs(byMs) < SEEN_EVERY_MS && lastSeenAt !== null) return;
-    if (Math.abs(byMs) > ABSENCE_MS) {
+    for (const provider of providers.keys()) await this.#giveBack(provider, now);
+  }
+
+  async #giveBack(provider: string, now: number): Promise<void> {
+    const { store, hosts, log } = this.#deps;
+    if (Math.abs(this.#unseenFor(provider, now)) < SEEN_EVERY_MS) return;
+    // Another server may have seen it, and given it back.
+    await hosts.read();
+    const byMs = this.#unseenFor(provider, now);
+    if (Math.abs(byMs) > ABSENCE_MS && hosts.get(provider).lastSeenAt !== null) {
       log.warn("nobody was watching, or the clock was set: all waits go on from here", { provider, byMs });
       for (const id of await store.unsettled()) await this.#shift(id, provider, byMs);
+      // Its time may be a year away now, and a backend that was out of reach is probed by it alone.
+      await store.hurryJob(sweepJob(provider));
     }
     await hosts.seen(provider, now);
   }
 
+  #unseenFor(provider: string, now: number): number {
+    return now - (this.#deps.hosts.get(provider).lastSeenAt ?? 0);
+  }
+
   async #shift(sandboxId: string, provider: string, byMs: number): Promise<void> {
     const { store } = this.#deps;
-    const ledger = await store.ledger(sandboxId);
-    const at = ledger?.sandbox?.provider ?? ledger?.lease?.provider ?? ledger?.debts[0]?.provider;
-    if (ledger !== undefined && at === provider) await store.save(ledger, shifted(ledger, byMs));
+    for (;;) {
+      const ledger = await store.ledger(sandboxId);
+      const at = ledger?.sandbox?.provider ?? ledger?.lease?.provider ?? ledger?.debts[0]?.provider;
+      if (ledger === undefined || at !== provider) return;
+      if ((await store.save(ledger, shifted(ledger, byMs))) !== undefined) return;
+    }
   }
 
   async #carryOut(provider: string, plan: SweepPlan, leases: readonly Lease[]): Promise<void> {
