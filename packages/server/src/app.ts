@@ -28,7 +28,7 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const MAX_REQUESTS = 4096;
 
 /** What the routes need of the lifecycle; its loop is `main.ts`'s to run. */
-export type AppLifecycle = Pick<
+type AppLifecycle = Pick<
   Lifecycle<KeeperLink>,
   "sandboxes" | "turns" | "claims" | "why" | "sweep" | "leases" | "providers"
 >;

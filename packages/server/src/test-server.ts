@@ -8,7 +8,7 @@ import { Lifecycle, type LifecycleConfig } from "./lifecycle/lifecycle.ts";
 import { silentLog } from "./log.ts";
 
 /** Time that stands still until a test moves it. Who sleeps is woken when it has passed. */
-export class TestClock implements Clock {
+class TestClock implements Clock {
   #now = Date.now();
   #sleepers: { at: number; wake: () => void }[] = [];
 
