@@ -107,6 +107,19 @@ test("scenario 40: one with nothing but its name is seen, blocks the launch, is 
   expect(machine.leftovers()).toEqual([]);
 });
 
+test("scenario 40: also where nothing is left of it but its process", async () => {
+  const ref = machine.newRef();
+  const legacy = await launchAsBefore(machine, ref, "unmarked");
+  rmSync(dirOf(ref), { recursive: true });
+  expect(await instances()).toMatchObject([{ ref: legacy, createdAt: null, legacy: true }]);
+  const launch = machine.provider.launch(ref, machine.plan({ network: "none" }), soon());
+  await expect(launch).rejects.toMatchObject({ code: "already_exists" });
+  expect((await machine.provider.observe(legacy, soon())).state).toBe("running");
+  expect((await machine.provider.stop(legacy, "force", soon())).state).toBe("absent");
+  expect(await instances()).toEqual([]);
+  await machine.provider.removeDisk(ref, soon());
+});
+
 test("scenario 39: look-alikes are not found, and nothing touches them", async () => {
   const ref = machine.newRef();
   const dirs = ["hf-foo", nameOf(ref), "hf-../x-g1", "notes"].map((name) =>
