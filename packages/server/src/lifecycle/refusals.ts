@@ -100,14 +100,20 @@ export function refuseHopeless({ sandbox, lease }: Holding): void {
 
 /** The reconciler came to rest and it still does not run: why, and when it is worth asking again. */
 export function stuck({ sandbox, lease }: Holding): HoldfastError {
-  const nextAttemptAt = lease?.nextAttemptAt ?? null;
+  const nextAttemptAt = lease === undefined ? sandbox.diskRetryAt : lease.nextAttemptAt;
   const details = {
-    lastError: lease?.lastError ?? null,
+    lastError: lease === undefined ? sandbox.failure : lease.lastError,
     ...(nextAttemptAt !== null && { nextAttemptAt: new Date(nextAttemptAt).toISOString() }),
   };
   const hint = "it is tried again by itself: ask again after nextAttemptAt";
   const facts = { details, hint, retryable: true, started: "no" } as const;
   switch (lease?.phase) {
+    case undefined:
+      return new HoldfastError(
+        "cleanup_pending",
+        `what the last instance of sandbox ${sandbox.name} left behind is still being removed`,
+        facts,
+      );
     case "stop_due":
     case "stopping":
       return new HoldfastError(

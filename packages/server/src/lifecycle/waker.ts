@@ -129,9 +129,9 @@ export class Waker<Link extends KeeperControl> {
   /** Nothing can be done now: until the next attempt, or a change. Past the patience, why. */
   async #waitIfStuck(holding: Holding, until: number): Promise<void> {
     const { bell, clock } = this.#deps;
-    const { lease, readAt } = holding;
-    const wait = lease?.nextAttemptAt ?? null;
-    if (lease === undefined || wait === null || wait <= readAt) return;
+    const { lease, sandbox, readAt } = holding;
+    const wait = lease === undefined ? sandbox.diskRetryAt : lease.nextAttemptAt;
+    if (wait === null || wait <= readAt) return;
     const left = until - clock.now();
     if (left < wait - readAt) throw stuck(holding);
     await bell.wait(holding.sandboxId, { ms: wait - readAt, clock });
@@ -146,7 +146,7 @@ export class Waker<Link extends KeeperControl> {
     return {
       holding,
       link,
-      ...(asked.claimToken !== undefined && { claimFence: sandbox.claimFence }),
+      ...claimOf(holding, asked),
       again: () => this.#again(lease, asked),
     };
   }
@@ -157,6 +157,11 @@ export class Waker<Link extends KeeperControl> {
     await bell.wait(sandboxId, { ms: QUIESCED_MS, clock });
     return this.#deps.use(sandboxId, asked);
   }
+}
+
+/** The number of the claim that the call comes under; whoever checked its token has let it through. */
+export function claimOf({ sandbox }: Holding, { claimToken }: Asked): { claimFence?: number } {
+  return claimToken === undefined ? {} : { claimFence: sandbox.claimFence };
 }
 
 /** `before`: as it was when this call launched it. */
