@@ -10,6 +10,8 @@ export interface Commit {
   readonly after: Ledger;
   readonly change: Change;
   readonly ticket: Ticket | undefined;
+  /** The store's time when its writer read what it decided on. */
+  readonly decidedAt: number;
   /** Those leases that it touched, as they were and as they are. */
   readonly leases: readonly { readonly before: Lease | undefined; readonly after: Lease }[];
 }
@@ -41,10 +43,10 @@ export class Book {
         : this.#commit({ actor, op, after: answer as Ledger, change: {} });
     }
     if (op === "save") {
-      const [, change, ticket] = args as [Ledger, Change, Ticket | undefined];
+      const [{ readAt }, change, ticket] = args as [Ledger, Change, Ticket | undefined];
       return answer === undefined
         ? undefined
-        : this.#commit({ actor, op, after: answer as Ledger, change, ticket });
+        : this.#commit({ actor, op, after: answer as Ledger, change, ticket, decidedAt: readAt });
     }
     if (op === "bury" && answer === true) {
       const [before] = args as [Ledger];
@@ -74,8 +76,9 @@ export class Book {
     after: Ledger;
     change: Change;
     ticket?: Ticket | undefined;
+    decidedAt?: number;
   }): Commit {
-    const { actor, op, after, change, ticket } = entry;
+    const { actor, op, after, change, ticket, decidedAt = after.readAt } = entry;
     const { sandboxId } = after;
     const before = this.ledgers.get(sandboxId);
     const leases = touched(before, after, change).map((lease) => ({
@@ -84,7 +87,7 @@ export class Book {
     }));
     for (const { after: lease } of leases) this.leases.set(lease.instanceId, lease);
     this.ledgers.set(sandboxId, after);
-    return { actor, op, sandboxId, before, after, change, ticket, leases };
+    return { actor, op, sandboxId, before, after, change, ticket, decidedAt, leases };
   }
 
   #enterTickets(op: keyof Store, args: readonly unknown[], answer: unknown): void {

@@ -34,7 +34,7 @@ export interface Surroundings {
 }
 
 export interface ReplicaTraits {
-  /** How wrong its clock is. */
+  /** How wrong its wall clock is. */
   readonly skewMs: number;
   readonly drift: number;
 }
@@ -75,12 +75,12 @@ export class Replica {
     return `${this.actor.name}.${this.#starts}`;
   }
 
-  now(): number {
-    const { now } = this.#surroundings.scheduler;
-    return START_MS + Math.floor(now * (1 + this.#traits.drift)) + this.#traits.skewMs + this.#jumpedMs;
+  /** What its machine's wall clock says: the store's time where it is alone. */
+  wallTime(): number {
+    return START_MS + Math.floor(this.#elapsed()) + this.#traits.skewMs + this.#jumpedMs;
   }
 
-  /** Somebody sets its clock. */
+  /** Somebody sets its wall clock. */
   jump(ms: number): void {
     this.#jumpedMs += ms;
   }
@@ -159,6 +159,11 @@ export class Replica {
     });
   }
 
+  /** Nobody can set this one; it only runs a little fast or slow. */
+  #elapsed(): number {
+    return this.#surroundings.scheduler.now * (1 + this.#traits.drift);
+  }
+
   #store(): Store {
     const { wire, faults, rng, witness, store } = this.#surroundings;
     return storePort({ actor: this.actor, store, wire, faults, rng, witness, isCutOff: () => this.cut.store });
@@ -187,7 +192,7 @@ export class Replica {
     const { scheduler } = this.#surroundings;
     const { actor } = this;
     return {
-      now: () => this.now(),
+      now: () => this.#elapsed(),
       sleep: (ms, signal) => {
         if (signal?.aborted) return Promise.resolve();
         return new Promise((resolve) => {

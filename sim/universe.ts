@@ -82,7 +82,7 @@ export class Universe {
   /** The database's own clock where servers share it; the machine's where there is one server. */
   storeNow(): number {
     const [only, another] = this.replicas ?? [];
-    return only !== undefined && another === undefined ? only.now() : START_MS + this.scheduler.now;
+    return only !== undefined && another === undefined ? only.wallTime() : START_MS + this.scheduler.now;
   }
 
   newId(kind: string): string {
@@ -152,6 +152,7 @@ export class Universe {
       },
       storeNow: () => this.storeNow(),
       installationId: () => this.installationId,
+      isAlone: () => this.replicas.length === 1,
       ownerOf: (actor) => this.replicas.find((replica) => replica.actor === actor)?.owner ?? "",
     };
   }

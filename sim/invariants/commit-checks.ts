@@ -176,8 +176,10 @@ function everyPhaseHasATimer({ leases }: Commit, { judge }: Scene): void {
 }
 
 /** 1.4: idle [re-check in tx: no open turn, last_activity + lifetime <= now], and the keeper has promised to take no work. */
-function idleOnlyWhenIdle({ before, after, leases }: Commit, scene: Scene): void {
+function idleOnlyWhenIdle({ before, after, leases, decidedAt }: Commit, scene: Scene): void {
   const { judge } = scene;
+  // The only server's clock may be put back between the decision and its commit.
+  const now = Math.max(after.readAt, decidedAt);
   for (const lease of leases) {
     const isOrdered = lease.after.stopReason === "idle" && lease.before?.stopReason !== "idle";
     const sandbox = before?.sandbox;
@@ -185,9 +187,9 @@ function idleOnlyWhenIdle({ before, after, leases }: Commit, scene: Scene): void
     judge.demand(sandbox.turns.length === 0, "idle", () => `${say(lease.after)} is reaped in a turn`);
     const idleAt = sandbox.lastUsedAt + sandbox.policy.lifetimeSeconds * 1000;
     judge.demand(
-      idleAt <= after.readAt,
+      idleAt <= now,
       "idle",
-      () => `${say(lease.after)} is reaped ${idleAt - after.readAt} ms early`,
+      () => `${say(lease.after)} is reaped ${idleAt - now} ms early`,
     );
     const keeper = instanceOf(scene, lease.after)?.keeper;
     const isAsked = keeper === undefined || keeper.quiescedAt !== undefined;

@@ -47,6 +47,8 @@ export interface Scene {
   /** The store's own time. */
   readonly storeNow: () => number;
   readonly installationId: () => string;
+  /** There is one server: nobody could take its tickets, and the store's clock is its machine's, which may be set. */
+  readonly isAlone: () => boolean;
   /** The name under which a server holds its tickets. */
   readonly ownerOf: (actor: Actor) => string;
 }

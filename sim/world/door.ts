@@ -84,17 +84,25 @@ export class SimLink implements KeeperControl {
       scheduler.park({ actor, op: `${actor.name} loses ${address.path}`, due: scheduler.now, run: onEnd });
     };
     const contact: Contact = { onEnd: ended };
-    const keeper = await this.#send("watch", (keeper) => {
-      keeper.connect(contact, fence);
-      this.#watches.set(contact, keeper);
-      return keeper;
-    });
-    return {
-      close: () => {
-        this.#watches.delete(contact);
-        keeper.disconnect(contact);
-      },
+    const { epoch } = actor;
+    let met: SimKeeper | undefined;
+    const close = () => {
+      this.#watches.delete(contact);
+      met?.disconnect(contact);
     };
+    try {
+      await this.#send("watch", (keeper) => {
+        // A connection does not outlive its server.
+        if (actor.epoch !== epoch) return;
+        met = keeper;
+        keeper.connect(contact, fence);
+        this.#watches.set(contact, keeper);
+      });
+    } catch (error) {
+      close();
+      throw error;
+    }
+    return { close };
   }
 
   async info(): Promise<{ instanceId: string }> {

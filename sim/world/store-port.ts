@@ -1,5 +1,5 @@
 import { drainMicrotasks } from "bun:jsc";
-import type { Store } from "@holdfast/core";
+import type { Change, Store } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Faults } from "../faults.ts";
 import type { Rng } from "../rng.ts";
@@ -73,7 +73,7 @@ function call(options: Options, op: keyof Store, args: readonly unknown[]): Prom
   };
   return wire.send({
     actor,
-    op: `${actor.name} ${op} ${keyOf(args)}`,
+    op: `${actor.name} ${op} ${keyOf(args)}${op === "save" ? changeOf(args) : ""}`,
     fate: fateOf(options),
     apply,
     lingers: false,
@@ -126,4 +126,12 @@ function keyOf([first]: readonly unknown[]): string {
   if (typeof first !== "object" || first === null) return "";
   const { sandboxId, key, id, provider } = first as Record<string, unknown>;
   return String(sandboxId ?? key ?? id ?? provider ?? "");
+}
+
+/** What a write changes, in a few words. */
+function changeOf([, change]: readonly unknown[]): string {
+  const { sandbox, leases = {}, found } = change as Change;
+  const words = Object.values(leases).map(({ phase, stopReason }) => ` ${phase ?? ""}${stopReason ? `(${stopReason})` : ""}`);
+  const wish = sandbox?.desired === undefined ? "" : ` wants ${sandbox.desired}`;
+  return `${words.join("")}${wish}${found === undefined ? "" : ` found ${found.instanceId}`}`;
 }
