@@ -18,7 +18,7 @@ export interface KeeperControl {
   /** Takes a `quiesce` back. */
   resume(): Promise<void>;
   /** Counts as use. */
-  touch(): Promise<unknown>;
+  touch(options?: { claimFence?: number }): Promise<unknown>;
   /** A look: what holds it awake, and for how long nothing has. */
   activity(): Promise<{ readonly idleForMs: number; readonly heldAwakeBy: readonly string[] }>;
   /** From now on work under a lower claim fence is refused; with `required`, also work under none. */

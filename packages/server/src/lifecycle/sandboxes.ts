@@ -37,7 +37,7 @@ import {
 } from "./refusals.ts";
 import type { Room } from "./room.ts";
 import { withUse } from "./use.ts";
-import { type InUse, type NewId, Waker } from "./waker.ts";
+import { claimOf, type InUse, type NewId, Waker } from "./waker.ts";
 
 /** A follower of a quiet timeline is told that it is quiet, so that a proxy does not cut it off. */
 const QUIET_MS = 15_000;
@@ -131,15 +131,20 @@ export class Sandboxes<Link extends KeeperControl> {
   ): AsyncGenerator<RecordedEntry | "quiet"> {
     const { store, bell, clock } = this.#deps;
     const id = await this.#knownId(idOrName);
+    const ms = store.isShared ? LOOK_EVERY_MS : QUIET_MS;
     let { since } = options;
     while (!options.signal.aborted) {
+      // Before the look: what is written after it rings.
+      const over = new AbortController();
+      const rung = bell.wait(id, { ms, clock, signal: AbortSignal.any([options.signal, over.signal]) });
+      const isGone = (await store.holding(id)) === undefined;
       const entries = await store.timeline(id, { since, limit: 100 });
       for (const entry of entries) yield entry;
       since = entries.at(-1)?.seq ?? since;
-      if (entries.length > 0) continue;
-      if ((await store.holding(id)) === undefined) return;
-      await bell.wait(id, { ms: store.isShared ? LOOK_EVERY_MS : QUIET_MS, clock, signal: options.signal });
-      yield "quiet";
+      if (entries.length > 0 || isGone) over.abort();
+      else yield "quiet";
+      await rung;
+      if (entries.length === 0 && isGone) return;
     }
   }
 
@@ -193,7 +198,7 @@ export class Sandboxes<Link extends KeeperControl> {
     const holding = await this.allowed(idOrName, asked);
     const used = (await withUse(holding, asked, store)) ?? holding;
     const link = used.lease === undefined ? undefined : keepers.link(used.lease.instanceId);
-    await link?.touch();
+    await link?.touch(claimOf(used, asked));
     return used;
   }
 

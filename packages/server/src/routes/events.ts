@@ -51,31 +51,14 @@ export function eventRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     neverHeldBack(c);
     const left = new AbortController();
     const signal = AbortSignal.any([c.req.raw.signal, left.signal]);
-    const rest = (after: number) => sandboxes.timeline(id, { since: after, limit });
-    const events = sent(sandboxes.follow(id, { since, signal }), { since, rest });
-    return c.body(eventStream(events, () => left.abort()));
+    return c.body(eventStream(sent(sandboxes.follow(id, { since, signal })), () => left.abort()));
   });
 
   return app;
 }
 
-interface Followed {
-  since: number;
-  /** What is there after that entry. */
-  rest(after: number): Promise<RecordedEntry[]>;
-}
-
-async function* sent(
-  timeline: AsyncIterable<RecordedEntry | "quiet">,
-  { since, rest }: Followed,
-): AsyncGenerator<Sent> {
-  let last = since;
-  for await (const entry of timeline) {
-    if (entry !== "quiet") last = entry.seq;
-    yield entry === "quiet" ? entry : { id: entry.seq, data: shown(entry) };
-  }
-  // Following ends when the sandbox is seen to be gone; the entry about that may be younger than the last look at them.
-  for (const entry of await rest(last)) yield { id: entry.seq, data: shown(entry) };
+async function* sent(timeline: AsyncIterable<RecordedEntry | "quiet">): AsyncGenerator<Sent> {
+  for await (const entry of timeline) yield entry === "quiet" ? entry : { id: entry.seq, data: shown(entry) };
 }
 
 function shown({ seq, at, type, cause, actor, detail }: RecordedEntry): SandboxEvent {
