@@ -76,6 +76,18 @@ test("what waits comes due by then, and not before there is something to do", ()
   expect(wrong.slice(0, 3)).toEqual([]);
 });
 
+test("what is to be done is due: whoever wrote the wish may die before it acts, and another must see it (L2)", () => {
+  const unseen = everyLedger().flatMap((ledger) => {
+    const due = dueAt(ledger);
+    const step = nextStep(ledger, { connected: true });
+    // An attempt under way is its maker's until its time is over, and a grave waits for nobody.
+    const isUnderWay = ledger.lease?.phase === "stopping" || step.do === "bury";
+    if (step.do === "rest" || step.do === "wait" || isUnderWay) return [];
+    return due === null || due > NOW ? [shown(ledger, { due, step })] : [];
+  });
+  expect(unseen.slice(0, 3)).toEqual([]);
+});
+
 test("where nothing at all is due, nothing is left to do but to reach a keeper", () => {
   const forgotten = everyLedger().flatMap((ledger) => {
     const step = nextStep(ledger, { connected: true });

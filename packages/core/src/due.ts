@@ -3,10 +3,16 @@ import type { Lease, Ledger, SandboxRow } from "./lease.ts";
 /** When somebody must look at these rows even if nobody asks; `null` when nothing is outstanding. */
 export function dueAt({ sandbox, lease, debts }: Pick<Ledger, "sandbox" | "lease" | "debts">): number | null {
   return earliest([
-    lease === undefined ? null : leaseDueAt(lease),
+    lease === undefined ? null : currentDueAt(lease, sandbox),
     ...debts.map(leaseDueAt),
     sandbox === undefined ? null : sandboxDueAt(sandbox, lease),
   ]);
+}
+
+/** One that nobody wants any more is due at once: whoever wrote the wish may not live to act on it. */
+function currentDueAt(lease: Lease, sandbox: SandboxRow | undefined): number | null {
+  const isEnding = lease.phase === "stop_due" || lease.phase === "stopping" || lease.phase === "quarantined";
+  return sandbox?.desired === "active" || isEnding ? leaseDueAt(lease) : lease.createdAt;
 }
 
 /** The nearest of a lease's deadlines. Only `gone` has none: a phase without a timer would be forgotten. */
