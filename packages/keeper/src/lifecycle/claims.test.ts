@@ -1,9 +1,12 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { CLAIM_FENCE_HEADER } from "@holdfast/protocol";
 import { TestViewer } from "../terminal/test-viewer.ts";
 import { startTestKeeper, type TestKeeper } from "../test-keeper.ts";
+
+// A second each on a machine that does nothing else.
+setDefaultTimeout(30_000);
 
 /** Runs a command under a claim, or under none; gives the code of what it was refused with. */
 async function run(keeper: TestKeeper, fence?: number | string): Promise<string> {

@@ -1,8 +1,11 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { startTestKeeper } from "../test-keeper.ts";
 import { inProcessKeeper } from "./test-keeper-here.ts";
+
+// A second each on a machine that does nothing else.
+setDefaultTimeout(30_000);
 
 test("quiesced, it takes no work, shows everything, ends what is to be ended, and goes on when resumed", async () => {
   await using keeper = await startTestKeeper();
@@ -105,4 +108,4 @@ test("a command races with quiesce: it is seen, or it is refused; nothing runs i
   }
   // Otherwise the rounds have shown nothing.
   expect([seen.busy > 10, seen.refused > 10]).toEqual([true, true]);
-}, 30_000);
+});
