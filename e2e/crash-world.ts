@@ -99,7 +99,7 @@ function ids(sandboxes: readonly Sandbox[]): string[] {
 }
 
 /** Every sandbox that there ever was, also those that no client heard of: the timeline outlives them. */
-function everSeen(dataDir: string): Set<string> {
+export function everSeen(dataDir: string): Set<string> {
   const db = new Database(join(dataDir, "holdfast.db"), { readonly: true });
   try {
     const rows = db.query<{ id: string }, []>("SELECT DISTINCT sandbox_id AS id FROM timeline").all();

@@ -9,7 +9,7 @@ export interface Lived {
   readonly deleted: string;
 }
 
-export interface World {
+interface World {
   readonly client: Client;
   readonly name: string;
   /** Kills the server between two steps of the life. */

@@ -35,9 +35,13 @@ export async function findPoints(): Promise<Kill[]> {
   }
 }
 
-/** One side of each point, by chance: half of them, and every point once. */
-export function oneSideEach(kills: readonly Kill[], seed: number): Kill[] {
+/**
+ * Every call that changes something once, on one side of it by chance. To die around a read is to die between the two
+ * changes around it: those are left for the whole sweep.
+ */
+export function oneSideEach(all: readonly Kill[], seed: number): Kill[] {
   const random = seeded(seed);
+  const kills = all.filter(({ point }) => CHANGES.test(point.label));
   return Array.from({ length: kills.length / 2 }, (_, i) => kills[2 * i + (random() < 0.5 ? 0 : 1)]).filter(
     (kill) => kill !== undefined,
   );

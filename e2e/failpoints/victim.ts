@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "holdfast";
-import { keepers } from "../crash-world.ts";
+import { everSeen, keepers } from "../crash-world.ts";
 import { root, TestServer } from "../harness.ts";
 import { formatPoint, type Point } from "./point.ts";
 
@@ -73,8 +73,8 @@ export class Victim {
 
   /** Sandboxes that were seen with two keepers at a time. Looks at every death, and whenever it is called. */
   doubles(): readonly string[] {
-    // One without a name is somebody else's test.
-    const seen = keepers().filter(Boolean);
+    const ours = everSeen(this.server.dataDir);
+    const seen = keepers().filter((id) => ours.has(id));
     this.#doubles.push(...seen.filter((id, i) => seen.indexOf(id) !== i));
     return this.#doubles;
   }
