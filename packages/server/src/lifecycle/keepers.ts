@@ -1,4 +1,5 @@
 import type { KeeperAddress, KeeperControl, KeeperDoor } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 
 interface Contact<Link> {
   readonly link: Link;
@@ -30,12 +31,17 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
     const { instanceId, address, secret, fence } = options;
     const link = this.#door({ address, secret, fence });
     await options.admit(link);
+    let hasEnded = false;
     const watch = await link.watch({
       onEnd: () => {
+        hasEnded = true;
+        // A line that was replaced meanwhile says nothing about the one that is there now.
+        if (this.#contacts.get(instanceId)?.link !== link) return;
         this.#contacts.delete(instanceId);
         options.onEnd();
       },
     });
+    if (hasEnded) throw new HoldfastError("unavailable", "the keeper went away as soon as it was reached");
     this.drop(instanceId);
     this.#contacts.set(instanceId, { link, watch });
   }

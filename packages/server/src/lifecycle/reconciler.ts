@@ -1,4 +1,4 @@
-import { nextStep, type Ticket } from "@holdfast/core";
+import { type Acting, type Ledger, nextStep, type Ticket } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Bell } from "./bell.ts";
 import { carryOut, type EffectDeps } from "./effects.ts";
@@ -206,10 +206,17 @@ export class Reconciler {
       const instanceId = ledger.lease?.instanceId;
       const connected = instanceId !== undefined && keepers.link(instanceId) !== undefined;
       const step = nextStep(ledger, { connected });
-      if (step.do === "rest" || step.do === "wait") return;
+      if (step.do === "rest" || step.do === "wait" || this.#isOutOfReach(step, ledger)) return;
       await carryOut(step, ledger, shift, this.#effects);
     }
     throw new Error(`sandbox ${sandboxId} does not come to rest`);
+  }
+
+  /** One probe is made for all the rows of a backend that is away, and this is not it. */
+  #isOutOfReach(step: Acting, { sandbox }: Ledger): boolean {
+    const provider = "lease" in step ? step.lease.provider : sandbox?.provider;
+    if (provider === undefined || this.#deps.hosts.get(provider).nextProbeAt === null) return false;
+    return step.do === "launch" || step.do === "connect" || step.do === "stop" || step.do === "remove-disk";
   }
 
   async #logged(sandboxId: string, work: Promise<void>): Promise<void> {

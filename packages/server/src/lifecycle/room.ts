@@ -49,6 +49,10 @@ export class Room {
     return { ...config, measured, closedBecause };
   }
 
+  assertReachable(provider: string): void {
+    this.#deps.hosts.assertReachable(provider);
+  }
+
   async measure(provider: string): Promise<Capacity> {
     const { clock } = this.#deps;
     const last = this.#measured.get(provider);

@@ -100,11 +100,19 @@ test("scenario 21: a stop whose answer was lost is proved by the next look", asy
 });
 
 test("scenario 51: a backend that is away for two hours costs few probes and no attempts, however many wait", async () => {
+  await world.running("other");
   for (let i = 0; i < 40; i++) await world.running(`box${i}`);
   world.provider.faults.backend = "unreachable";
+  await world.server.sandboxes.stop("other");
   for (let i = 0; i < 40; i++) await world.server.sandboxes.delete(`box${i}`, graceful);
   await settled();
+  // Those that were under way before it was known.
   const early = stops.length;
+  expect(early).toBeLessThan(5);
+  expect(await world.server.sandboxes.use("other").catch((error) => error)).toMatchObject({
+    code: "provider_unavailable",
+    details: { nextAttemptAt: expect.any(String) },
+  });
   await world.clock.pass(2 * 3_600_000);
   expect(stops.length - early).toBe(0);
   const ladder = await Promise.all(
@@ -113,6 +121,7 @@ test("scenario 51: a backend that is away for two hours costs few probes and no 
   expect(new Set(ladder)).toEqual(new Set([0]));
   delete world.provider.faults.backend;
   await world.clock.until(async () => (await world.store.unsettled()).length === 0, { withinMs: 180_000 });
+  await world.server.sandboxes.use("other");
 });
 
 test("what an ephemeral sandbox left and cannot be removed is waited for, and then said: no call spins", async () => {

@@ -1,4 +1,13 @@
-import type { Clock, Holding, KeeperControl, Lease, NewLease, SandboxRow, Store } from "@holdfast/core";
+import {
+  type Clock,
+  type Holding,
+  type KeeperControl,
+  type Lease,
+  type NewLease,
+  type SandboxRow,
+  type Store,
+  stateOf,
+} from "@holdfast/core";
 import type { HoldfastError } from "@holdfast/protocol";
 import type { Bell } from "./bell.ts";
 import type { Keepers } from "./keepers.ts";
@@ -77,7 +86,9 @@ export class Waker<Link extends KeeperControl> {
       holding = await store.holding(first.sandboxId);
       const connected = holding === undefined ? undefined : this.connected(holding, asked);
       if (connected !== undefined) return connected;
-      if (holding !== undefined) await this.#waitIfStuck(holding, until);
+      if (holding === undefined) break;
+      this.#deps.room.assertReachable(holding.sandbox.provider);
+      await this.#waitIfStuck(holding, until);
     }
     throw absent(first.sandboxId, await store.tombstone(first.sandboxId));
   }
@@ -131,8 +142,10 @@ export class Waker<Link extends KeeperControl> {
     const { bell, clock } = this.#deps;
     const { lease, sandbox, readAt } = holding;
     const wait = lease === undefined ? sandbox.diskRetryAt : lease.nextAttemptAt;
-    if (wait === null || wait <= readAt) return;
     const left = until - clock.now();
+    // A launch has a deadline of its own.
+    if (left <= 0 && stateOf(holding) !== "creating") throw stuck(holding);
+    if (wait === null || wait <= readAt) return;
     if (left < wait - readAt) throw stuck(holding);
     await bell.wait(holding.sandboxId, { ms: wait - readAt, clock });
   }
