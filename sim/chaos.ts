@@ -9,7 +9,9 @@ const MINUTE_MS = 60_000;
 const events: Partial<Record<Fault, (universe: Universe) => void>> = {
   kill_server: (universe) => withServer(universe, (replica) => restartLater(universe, replica)),
   pause_server: (universe) =>
-    withServer(universe, ({ actor }) => universe.scheduler.pause(actor, universe.rng.between(1_000, 120_000))),
+    withServer(universe, ({ actor }) =>
+      universe.scheduler.pause(actor, universe.rng.between(1_000, 120_000)),
+    ),
   partition_store: (universe) => cut(universe, "store"),
   partition_provider: (universe) => cut(universe, "provider"),
   partition_keepers: (universe) => cut(universe, "keepers"),
@@ -44,9 +46,7 @@ export function strike(universe: Universe): void {
   const { faults, rng } = universe;
   const on = faultNames.filter((name) => events[name] !== undefined && (faults.plan[name] ?? 0) > 0);
   if (on.length === 0) return;
-  const total = on.reduce((sum, name) => sum + (faults.plan[name] ?? 0), 0);
-  let left = rng.next() * total;
-  const name = on.find((one) => (left -= faults.plan[one] ?? 0) <= 0) ?? on[0];
+  const name = rng.weighted(on.map((one) => [faults.plan[one] ?? 0, one]));
   if (name === undefined) return;
   const phases = new Set(universe.book.standing().map(({ phase }) => phase));
   faults.note(name);
@@ -82,7 +82,11 @@ export function restartLater(universe: Universe, replica: Replica): void {
   const { scheduler, rng } = universe;
   replica.kill();
   const awayMs = rng.pick([1_000, 5_000, 30_000, 90_000, 10 * MINUTE_MS]);
-  scheduler.park({ op: `${replica.actor.name} is started`, due: scheduler.now + awayMs, run: () => replica.start() });
+  scheduler.park({
+    op: `${replica.actor.name} is started`,
+    due: scheduler.now + awayMs,
+    run: () => replica.start(),
+  });
 }
 
 function cut(universe: Universe, line: "store" | "provider" | "keepers"): void {
@@ -104,7 +108,8 @@ function plantForeign({ rng, backends }: Universe): void {
   const sandboxId = `foreign${backend.instances.size}`;
   const ref = { installationId: "another", sandboxId, instanceId: `foreign-${sandboxId}`, generation: 1 };
   const plan = { spec: {}, hostname: "foreign", secret: "foreign", lifetimeSeconds: 10, fence: 1 };
-  if (!backend.instances.has(`hf-${sandboxId}-g1`)) backend.plant(ref, plan, { legacy: rng.chance(0.5), isGhost: true });
+  if (!backend.instances.has(`hf-${sandboxId}-g1`))
+    backend.plant(ref, plan, { legacy: rng.chance(0.5), isGhost: true });
 }
 
 /** All servers end, the store goes back to how it was, and they start on that. */

@@ -119,9 +119,18 @@ export class Replica {
     const { scheduler } = this.#surroundings;
     const run = () => {
       this.kill();
-      scheduler.park({ op: `${this.actor.name} is tried again`, due: scheduler.now + 1_000, run: () => this.start() });
+      scheduler.park({
+        op: `${this.actor.name} is tried again`,
+        due: scheduler.now + 1_000,
+        run: () => this.start(),
+      });
     };
-    scheduler.park({ actor: this.actor, op: `${this.owner} cannot start: ${error}`, due: scheduler.now, run });
+    scheduler.park({
+      actor: this.actor,
+      op: `${this.owner} cannot start: ${error}`,
+      due: scheduler.now,
+      run,
+    });
   }
 
   /** SIGKILL. */
@@ -155,7 +164,12 @@ export class Replica {
       const run = () => {
         work(lifecycle).finally(done).then(resolve, reject);
       };
-      scheduler.park({ actor: this.actor, op: `${this.actor.name} is asked: ${what}`, due: scheduler.now, run });
+      scheduler.park({
+        actor: this.actor,
+        op: `${this.actor.name} is asked: ${what}`,
+        due: scheduler.now,
+        run,
+      });
     });
   }
 
@@ -166,7 +180,15 @@ export class Replica {
 
   #store(): Store {
     const { wire, faults, rng, witness, store } = this.#surroundings;
-    return storePort({ actor: this.actor, store, wire, faults, rng, witness, isCutOff: () => this.cut.store });
+    return storePort({
+      actor: this.actor,
+      store,
+      wire,
+      faults,
+      rng,
+      witness,
+      isCutOff: () => this.cut.store,
+    });
   }
 
   #providers(): Map<string, Provider> {
@@ -185,7 +207,17 @@ export class Replica {
     const keeperAt = (path: string) => backends.get(path.slice(0, path.indexOf("/")))?.keeperAt(path);
     const phaseOf = (instanceId: string) => witness.phaseOf(instanceId);
     const isCutOff = () => this.cut.keepers;
-    return new Door({ actor: this.actor, scheduler, wire, faults, rng, witness, keeperAt, phaseOf, isCutOff });
+    return new Door({
+      actor: this.actor,
+      scheduler,
+      wire,
+      faults,
+      rng,
+      witness,
+      keeperAt,
+      phaseOf,
+      isCutOff,
+    });
   }
 
   #clock(): Clock {
@@ -196,7 +228,10 @@ export class Replica {
       sleep: (ms, signal) => {
         if (signal?.aborted) return Promise.resolve();
         return new Promise((resolve) => {
-          const due = this.#roundedUp(scheduler.now + Math.max(0, Math.ceil(ms / (1 + this.#traits.drift))), ms);
+          const due = this.#roundedUp(
+            scheduler.now + Math.max(0, Math.ceil(ms / (1 + this.#traits.drift))),
+            ms,
+          );
           const entry = scheduler.park({ actor, op: `${actor.name} wakes`, due, run: () => wake() });
           const wake = () => {
             entry.cancelled = true;
@@ -218,7 +253,8 @@ export class Replica {
   #log() {
     const { trace, scheduler, showsLogs } = this.#surroundings;
     const write = (message: string, fields?: Record<string, unknown>) => {
-      if (showsLogs) trace.add(scheduler.now, `    ${this.actor.name}: ${message} ${JSON.stringify(fields ?? {})}`);
+      if (showsLogs)
+        trace.add(scheduler.now, `    ${this.actor.name}: ${message} ${JSON.stringify(fields ?? {})}`);
     };
     return { info: write, warn: write, error: write };
   }

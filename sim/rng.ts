@@ -31,4 +31,14 @@ export class Rng {
     if (picked === undefined) throw new Error("nothing to pick from");
     return picked;
   }
+
+  /** One of several, the likelier the heavier it is. */
+  weighted<T>(from: readonly (readonly [weight: number, one: T])[]): T | undefined {
+    let left = this.next() * from.reduce((sum, [weight]) => sum + weight, 0);
+    for (const [weight, one] of from) {
+      left -= weight;
+      if (left <= 0) return one;
+    }
+    return from[0]?.[1];
+  }
 }

@@ -43,11 +43,21 @@ export function runSeed(seed: number, options: { print?: (line: string) => void 
     if (universe.rng.chance(0.04)) endForEver(universe);
     else recover(universe);
   } catch (error) {
-    universe.judge.demand(false, "defect", () => (error instanceof Error ? (error.stack ?? error.message) : String(error)));
+    universe.judge.demand(false, "defect", () =>
+      error instanceof Error ? (error.stack ?? error.message) : String(error),
+    );
   }
   const { steps, now } = universe.scheduler;
   const { violation } = universe.judge;
-  return { seed, steps, virtualMs: now, hash: trace.hash(), violation, tail: trace.tail(), counts: coverage.counts() };
+  return {
+    seed,
+    steps,
+    virtualMs: now,
+    hash: trace.hash(),
+    violation,
+    tail: trace.tail(),
+    counts: coverage.counts(),
+  };
 }
 
 function createUniverse(
@@ -100,7 +110,8 @@ function recover(universe: Universe): void {
   universe.advance(LATEST_MS);
   const unmet = () => livenessChecks.find(([, holds]) => holds(universe) !== undefined);
   const rounds = HEALED_WITHIN_MS / (30 * 1000);
-  for (let i = 0; i < rounds && judge.violation === undefined && unmet() !== undefined; i++) universe.advance(30_000);
+  for (let i = 0; i < rounds && judge.violation === undefined && unmet() !== undefined; i++)
+    universe.advance(30_000);
   if (judge.violation !== undefined) return;
   for (const [name, holds] of livenessChecks) {
     const wrong = holds(universe);

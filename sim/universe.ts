@@ -64,7 +64,9 @@ export class Universe {
     this.database = new SimDatabase({ now: () => this.storeNow(), newId: () => this.newId("hf"), isShared });
     this.witness = new Witness(this.#scene());
     const { scheduler, rng, faults, witness } = this;
-    const backends = options.backends.map((kind) => new Backend({ ...kind, scheduler, rng, faults, events: witness }));
+    const backends = options.backends.map(
+      (kind) => new Backend({ ...kind, scheduler, rng, faults, events: witness }),
+    );
     this.backends = new Map(backends.map((backend) => [backend.kind, backend]));
     const wire = new Wire({ scheduler, rng });
     const surroundings = {

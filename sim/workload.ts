@@ -53,9 +53,7 @@ export async function runClient(universe: Universe, options: { name: string; cou
 }
 
 function deedOf({ rng }: Universe): (client: Client) => Promise<void> {
-  const total = deeds.reduce((sum, [weight]) => sum + weight, 0);
-  let left = rng.next() * total;
-  return deeds.find(([weight]) => (left -= weight) <= 0)?.[1] ?? work;
+  return rng.weighted(deeds) ?? work;
 }
 
 function policyOf({ rng }: Universe): Record<string, unknown> {
@@ -79,7 +77,11 @@ async function attempt(client: Client, deed: (client: Client) => Promise<void>):
     const code = error instanceof HoldfastError ? error.code : "defect";
     coverage.sometimes(`client: ${code}`);
     const isTyped = code !== "defect" && code !== "internal";
-    judge.demand(isTyped, "typed errors", () => `${deed.name}: ${error instanceof Error ? error.stack : String(error)}`);
+    judge.demand(
+      isTyped,
+      "typed errors",
+      () => `${deed.name}: ${error instanceof Error ? error.stack : String(error)}`,
+    );
   }
 }
 
@@ -92,7 +94,11 @@ async function work(client: Client): Promise<void> {
   if (rng.chance(0.3)) await command(client, name, {});
 }
 
-async function command(client: Client, name: string, asked: { turnId?: string; claimToken?: string }): Promise<void> {
+async function command(
+  client: Client,
+  name: string,
+  asked: { turnId?: string; claimToken?: string },
+): Promise<void> {
   const { universe } = client;
   const { rng, witness } = universe;
   const commandId = universe.newId("cmd");

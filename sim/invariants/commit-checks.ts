@@ -119,8 +119,14 @@ function staleTicketChangesNothing({ ticket, sandboxId }: Commit, { judge, book 
 }
 
 /** S11: attempts never decrease because of a restart or a repeated request. Counted while no attempt is under way. */
-function attemptsNeverDecrease({ leases, before: was, after: is }: Commit, { judge, history }: Scene): void {
+function attemptsNeverDecrease(
+  { leases, change, before: was, after: is }: Commit,
+  { judge, history }: Scene,
+): void {
   const isForced = was?.sandbox?.deleteMode !== is.sandbox?.deleteMode;
+  // The clock was set, and every wait goes on from there for as long as it still had to.
+  const isShifted = Object.values(change.leases ?? {}).some(({ notAfter }) => notAfter !== undefined);
+  if (isShifted) return;
   for (const { before, after } of leases) {
     if (!ending.has(after.phase)) history.attempts.delete(after.instanceId);
     if (!ending.has(after.phase) || after.attemptDeadlineAt !== null) continue;
@@ -132,7 +138,8 @@ function attemptsNeverDecrease({ leases, before: was, after: is }: Commit, { jud
     );
     history.attempts.set(after.instanceId, after.attempts);
     const isSooner = before?.nextAttemptAt != null && (after.nextAttemptAt ?? 0) < before.nextAttemptAt;
-    const isHurried = isSooner && ending.has(before.phase) && after.attempts > 0 && !isForced && !escalates(before, after);
+    const isHurried =
+      isSooner && ending.has(before.phase) && after.attempts > 0 && !isForced && !escalates(before, after);
     const isOtherSide = before?.phase !== after.phase;
     judge.demand(
       !isHurried || isOtherSide,
@@ -186,11 +193,7 @@ function idleOnlyWhenIdle({ before, after, leases, decidedAt }: Commit, scene: S
     if (!isOrdered || sandbox === undefined) continue;
     judge.demand(sandbox.turns.length === 0, "idle", () => `${say(lease.after)} is reaped in a turn`);
     const idleAt = sandbox.lastUsedAt + sandbox.policy.lifetimeSeconds * 1000;
-    judge.demand(
-      idleAt <= now,
-      "idle",
-      () => `${say(lease.after)} is reaped ${idleAt - now} ms early`,
-    );
+    judge.demand(idleAt <= now, "idle", () => `${say(lease.after)} is reaped ${idleAt - now} ms early`);
     const keeper = instanceOf(scene, lease.after)?.keeper;
     const isAsked = keeper === undefined || keeper.quiescedAt !== undefined;
     judge.demand(isAsked, "idle", () => `${say(lease.after)} is reaped, and its keeper was not asked`);

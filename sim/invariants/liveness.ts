@@ -17,7 +17,8 @@ export const livenessChecks: readonly (readonly [name: string, holds: Liveness])
 function everythingHasAnOwner(universe: Universe): string | undefined {
   const { book } = universe;
   const leaked = universe.existing().find(({ ref }) => {
-    const phase = book.phaseOf(ref.instanceId) ?? book.phaseOf(`legacy:hf-${ref.sandboxId}-g${ref.generation}`);
+    const phase =
+      book.phaseOf(ref.instanceId) ?? book.phaseOf(`legacy:hf-${ref.sandboxId}-g${ref.generation}`);
     return phase === undefined || phase === "gone";
   });
   return leaked === undefined ? undefined : `${leaked.ref.instanceId} exists, and no row owns it`;
@@ -28,7 +29,8 @@ function everyDiskHasAnOwner({ book, backends, installationId }: Universe): stri
   for (const { disks } of backends.values()) {
     for (const { ref } of disks.values()) {
       const isOwned = book.ledgers.get(ref.sandboxId)?.sandbox?.hasDisk === true;
-      if (ref.installationId === installationId && !isOwned) return `the disk of ${ref.sandboxId} has no owner`;
+      if (ref.installationId === installationId && !isOwned)
+        return `the disk of ${ref.sandboxId} has no owner`;
     }
   }
   return undefined;
@@ -55,7 +57,8 @@ function onlyWantedOnesLive(universe: Universe): string | undefined {
     if (policy?.onIdle !== "keep") return `${say(lease)} is idle and lives on`;
     const instance = universe.find(lease.instanceId);
     if (instance === undefined) return `${say(lease)} is kept, and does not exist`;
-    if (!instance.keeper.traits.hangs && instance.keeper.contacts.size === 0) return `${say(lease)} has no server`;
+    if (!instance.keeper.traits.hangs && instance.keeper.contacts.size === 0)
+      return `${say(lease)} has no server`;
   }
   return undefined;
 }

@@ -47,7 +47,8 @@ export function onlyTheHighestFence(keeper: SimKeeper, fence: number, { judge }:
 export function admittedOnAFreshRead(actor: Actor, { instanceId }: AdmitRequest, scene: Scene): void {
   const { judge, book, history } = scene;
   const lease = book.leases.get(instanceId);
-  if (lease === undefined) return judge.demand(false, "S4", () => `${instanceId} is admitted and has no row`);
+  judge.demand(lease !== undefined, "S4", () => `${instanceId} is admitted and has no row`);
+  if (lease === undefined) return;
   const read = history.reads.get(by(actor, lease.sandboxId));
   const greeted = history.greetings.get(by(actor, instanceId)) ?? 0;
   judge.demand(
@@ -79,24 +80,17 @@ export function underATicket(actor: Actor, op: string, sandboxId: string, scene:
 /** S7: a persistent volume is never removed while desired != deleted. */
 export function diskNotWanted({ ref, log }: SimDisk, scene: Scene): void {
   const { judge, book, history } = scene;
-  if (ref.installationId !== scene.installationId())
-    return judge.demand(false, "S9", () => `a foreign disk was removed`);
+  onlyOurs("removal of a disk", ref, scene);
   const sandbox = book.ledgers.get(ref.sandboxId)?.sandbox;
-  if (sandbox === undefined) {
-    const isLost = history.forgotten.has(ref.sandboxId);
-    return judge.demand(
-      !isLost || log.length === 0,
-      "S7",
-      () => `the disk of forgotten ${ref.sandboxId} was removed`,
-    );
-  }
   // A removal that was under way when a backup was restored was wanted when it was sent.
   const wasDeleted = history.deleted.has(ref.sandboxId);
-  const isUnwanted = wasDeleted || sandbox.policy.filesystem === "ephemeral";
+  const isEphemeral = sandbox?.policy.filesystem === "ephemeral";
+  const isEmpty = sandbox === undefined && log.length === 0;
+  const isUnwanted = wasDeleted || isEphemeral || isEmpty;
   judge.demand(
     isUnwanted,
     "S7",
-    () => `the disk of ${ref.sandboxId} was removed, and it is ${sandbox.desired}`,
+    () => `the disk of ${ref.sandboxId} was removed, and it is ${sandbox?.desired ?? "forgotten"}`,
   );
 }
 

@@ -101,7 +101,10 @@ export class Backend {
       });
     }
     const there = this.instances.get(name);
-    if (there !== undefined) return assertAccepted(there, ref);
+    if (there !== undefined) {
+      assertAccepted(there, ref);
+      return;
+    }
     if (this.unusableUntil > this.#scheduler.now)
       throw new HoldfastError("host_storage_unusable", "no space left", { details: { errno: "ENOSPC" } });
     if (this.#faults.strikes("broken_image", phase))

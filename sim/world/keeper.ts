@@ -267,8 +267,8 @@ export class SimKeeper {
   #tick(): void {
     if (!this.alive || this.isPaused || this.traits.hangs) return;
     const end = this.#nextEnd();
-    if (this.ran() + 1 >= end.at) return this.#events.exits(this, end.because);
-    this.#planTick();
+    if (this.ran() + 1 < end.at) this.#planTick();
+    else this.#events.exits(this, end.because);
   }
 
   #planTick(): void {

@@ -131,7 +131,9 @@ function keyOf([first]: readonly unknown[]): string {
 /** What a write changes, in a few words. */
 function changeOf([, change]: readonly unknown[]): string {
   const { sandbox, leases = {}, found } = change as Change;
-  const words = Object.values(leases).map(({ phase, stopReason }) => ` ${phase ?? ""}${stopReason ? `(${stopReason})` : ""}`);
+  const words = Object.values(leases).map(
+    ({ phase, stopReason }) => ` ${phase ?? ""}${stopReason ? `(${stopReason})` : ""}`,
+  );
   const wish = sandbox?.desired === undefined ? "" : ` wants ${sandbox.desired}`;
   return `${words.join("")}${wish}${found === undefined ? "" : ` found ${found.instanceId}`}`;
 }

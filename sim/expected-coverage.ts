@@ -1,0 +1,55 @@
+import type { Coverage } from "./coverage.ts";
+import { faultNames } from "./faults.ts";
+
+/** Ways through the phases that a thousand seeds must have gone, all of them. */
+const transitions = [
+  "none -> reserved",
+  "none -> stop_due",
+  "none -> debt",
+  "reserved -> creating",
+  "reserved -> stop_due",
+  "creating -> starting",
+  "creating -> stop_due",
+  "starting -> live",
+  "starting -> stop_due",
+  "live -> stop_due",
+  "stop_due -> stopping",
+  "stopping -> stop_due",
+  "stopping -> quarantined",
+  "stopping -> gone",
+  "quarantined -> stopping",
+  "live -> debt",
+  "stop_due -> debt",
+  "debt -> gone",
+  "gone -> stop_due",
+];
+
+/** Other things that make a run worth running. */
+const marks = [
+  "work is done",
+  "client: work",
+  "client: turn",
+  "client: claim",
+  "client: remove",
+  "client: forceRemove",
+  "client: giveUp",
+  "client: leaveATurn",
+  "client: lost its server",
+  "client: work arrives at a keeper that rests",
+  "client: capacity_exhausted",
+  "an instance ends: without a server",
+  "an instance ends: not admitted",
+  "an instance ends: max lifetime",
+  "an instance ends: host reboot",
+];
+
+/** What should have been seen and was not: then the runs have become tame. */
+export function missingCoverage(coverage: Coverage): string[] {
+  const seen = coverage.counts();
+  const wanted = [
+    ...faultNames.map((name) => `fault ${name}`),
+    ...transitions.map((name) => `transition ${name}`),
+    ...marks,
+  ];
+  return wanted.filter((name) => seen[name] === undefined);
+}
