@@ -71,13 +71,9 @@ async function addFound(tx: Tx, ledger: Ledger, found: Lease): Promise<Lease> {
     throw defect(`instance ${found.instanceId} is not one of sandbox ${ledger.sandboxId}`);
   }
   if (row === undefined) await insertInto(tx, "instance", leaseColumns(found));
-  else if (row.phase === "gone") await reopen(tx, found);
-  else throw defect(`instance ${found.instanceId} has a lease already`);
+  else if (row.phase !== "gone") throw defect(`instance ${found.instanceId} has a lease already`);
+  else await update(tx, "instance", ["instance_id", found.instanceId], leaseColumns(found));
   return found;
-}
-
-async function reopen(tx: Tx, found: Lease): Promise<void> {
-  await update(tx, "instance", ["instance_id", found.instanceId], leaseColumns({ ...found, evidence: null }));
 }
 
 function defect(what: string): HoldfastError {

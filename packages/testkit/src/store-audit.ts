@@ -13,19 +13,19 @@ import {
 const keeping = { keepGoneMs: 86_400_000, keepEntries: 100 };
 
 export function auditSuite(context: Context): void {
-  for (const [what, sql] of [
-    ["lost", "UPDATE work SET due_at = NULL"],
-    ["wrong", "UPDATE work SET due_at = 99999999999999"],
-    ["lost with its row", "DELETE FROM work"],
+  for (const [what, sql, ids] of [
+    ["lost", "UPDATE work SET due_at = NULL", ["s1"]],
+    ["wrong", "UPDATE work SET due_at = 99999999999999 WHERE sandbox_id = 's1'", ["s1"]],
+    ["lost with its row", "DELETE FROM work", ["s1", "s2"]],
   ] as const) {
     test(`scenario 54: a due time that is ${what} is put right`, async () => {
       const { store, raw } = context();
       await insertReserved(store);
       await insert(store, { id: "s2", name: "two" });
       expect(await store.audit(keeping)).toEqual({ repaired: [], forgotten: 0 });
-      await raw(`${sql} WHERE sandbox_id = 's1'`);
+      await raw(sql);
       expect((await store.holding("s1"))?.lease?.phase).toBe("reserved");
-      expect(await store.audit(keeping)).toEqual({ repaired: ["s1"], forgotten: 0 });
+      expect(await store.audit(keeping)).toEqual({ repaired: [...ids], forgotten: 0 });
       expect(await store.nextDueAt({ except: [] })).toBe(1_000);
       expect(await store.audit(keeping)).toEqual({ repaired: [], forgotten: 0 });
       const holding = await store.holding("s1");

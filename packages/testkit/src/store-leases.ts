@@ -11,6 +11,7 @@ import {
   orphan,
   rules,
   saved,
+  storeOf,
   types,
 } from "./store-fixtures.ts";
 
@@ -66,6 +67,18 @@ export function leaseSuite(context: Context): void {
     expect(await types(store, "s1")).toEqual(["created"]);
   });
 
+  test("thirty writes decided on the same version at once: one is done", async () => {
+    const under = context();
+    const holding = await insert(under.store);
+    const all = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        storeOf(under, i).save(holding, { entries: [{ type: `write-${i}` }] }),
+      ),
+    );
+    expect(all.filter((one) => one !== undefined)).toHaveLength(1);
+    expect(await types(under.store, "s1")).toHaveLength(2);
+  });
+
   test("a lease that moved on guards the sandbox's row, too", async () => {
     const { store } = context();
     const reserved = await insertReserved(store);
@@ -97,6 +110,9 @@ export function leaseSuite(context: Context): void {
         code: "internal",
       });
     }
+    const other = await must(store.ledger("other"));
+    await must(store.save(other, { leases: { "i-other": gone } }));
+    await expect(store.save(over, { found: orphan({ instanceId: "i-other" }) })).rejects.toThrow();
     await expect(store.save(nothingKnown("s9"), { sandbox: {} })).rejects.toMatchObject({ code: "internal" });
     expect(await store.holding("s1")).toEqual({ ...over, readAt: expect.any(Number) });
   });

@@ -137,8 +137,9 @@ export function sandboxSuite(context: Context): void {
     const { store } = context();
     const reserved = await insertReserved(store);
     const keepUntil = 9_999_999_999_999;
-    expect(await store.bury(reserved, { keepUntil })).toBe(false);
-    const stopped = await saved(store, reserved, { leases: { "i-s1": gone } });
+    const diskless = await saved(store, reserved, { sandbox: { hasDisk: false } });
+    expect(await store.bury(diskless, { keepUntil })).toBe(false);
+    const stopped = await saved(store, diskless, { sandbox: { hasDisk: true }, leases: { "i-s1": gone } });
     expect(await store.bury(stopped, { keepUntil })).toBe(false);
     const bare = await saved(store, stopped, { sandbox: { hasDisk: false, deleteReason: "asked" } });
     expect(await store.bury(stopped, { keepUntil })).toBe(false);

@@ -25,6 +25,9 @@ export function ticketSuite(context: Context): void {
     expect(await store.nextDueAt({ except: ["far", "near"] })).toBeUndefined();
     const keys = async (options: { limit: number; except: readonly string[] }) =>
       (await store.takeDue({ ...minute, ...options })).map(({ key }) => key);
+    const taken = await store.takeDue({ ...minute, ...all });
+    expect(taken.map(({ key }) => key)).toEqual(["s1", "s3", "s0"]);
+    for (const ticket of taken) await store.release(ticket);
     expect(await keys({ limit: 1, except: ["far"] })).toEqual(["s3"]);
     expect(await keys({ limit: 1, except: [] })).toEqual(["s1"]);
     expect(await keys(all)).toEqual(["s0"]);
@@ -78,9 +81,22 @@ export function ticketSuite(context: Context): void {
     expect(await store.bury(holding, { keepUntil: 1, ticket: stale })).toBe(false);
     expect(await store.renew(stale)).toBeUndefined();
     await store.release(stale);
+    await store.release({ ...current, owner: "me" });
     expect(await store.ticket("s1", minute)).toBeUndefined();
     expect(await store.holding("s1")).toEqual({ ...holding, readAt: expect.any(Number) });
     expect(await store.save(holding, { sandbox: { failure: "current" } }, current)).toBeDefined();
+  });
+
+  test("a server's own older ticket is as stale as another's", async () => {
+    const { store } = context();
+    const holding = await insert(store);
+    const older = await must(store.ticket("s1", { owner: "me", ttlMs: 0 }));
+    const newer = await must(store.ticket("s1", minute));
+    expect(newer.no).toBe(older.no + 1);
+    expect(await store.save(holding, { sandbox: { failure: "older" } }, older)).toBeUndefined();
+    expect(await store.renew(older)).toBeUndefined();
+    await store.release(older);
+    expect(await store.renew(newer)).toBeDefined();
   });
 
   test("a ticket is renewed as long as nobody took it, also late, and not when it was given back", async () => {

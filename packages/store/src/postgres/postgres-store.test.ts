@@ -97,6 +97,17 @@ function suite(): void {
     await driver.close();
   });
 
+  test("a transaction that fails leaves none open", async () => {
+    const driver = new PostgresDriver(url);
+    const failing = Array.from({ length: 20 }, () =>
+      driver.write((tx) => tx.run("INSERT INTO job (name) VALUES ('j')")),
+    );
+    for (const { status } of await Promise.allSettled(failing)) expect(status).toBe("rejected");
+    const open = "SELECT count(*) AS n FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
+    expect([...(await raw.unsafe(open))]).toEqual([{ n: "0" }]);
+    await driver.close();
+  });
+
   test("a connection that is lost in a transaction undoes it, and the next call has a new one", async () => {
     await empty();
     const driver = new PostgresDriver(url);
