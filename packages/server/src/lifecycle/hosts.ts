@@ -60,7 +60,10 @@ export class Hosts {
   /** An operation found the file system unusable: what runs goes on, nothing new begins. */
   async close(provider: string, error: HoldfastError): Promise<void> {
     this.#log.error("provider closed to new sandboxes", { provider, error: error.message });
-    await this.#write({ ...this.get(provider), closedBecause: error.message });
+    // By its name it is known later whether time and room can heal it.
+    const errno = String(error.details?.errno ?? "");
+    const closedBecause = error.message.includes(errno) ? error.message : `${errno}: ${error.message}`;
+    await this.#write({ ...this.get(provider), closedBecause });
   }
 
   async reopen(provider: string): Promise<void> {
