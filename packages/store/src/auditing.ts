@@ -85,10 +85,9 @@ async function repair(tx: Tx, sandboxId: string): Promise<void> {
 
 async function idsAfter(tx: Tx, after: string): Promise<string[]> {
   const part = (id: string, table: string) =>
-    `SELECT id FROM (SELECT DISTINCT ${id} AS id FROM ${table} WHERE ${id} > $1 ORDER BY ${id} LIMIT $2) ${table}_ids`;
+    `SELECT id FROM (SELECT ${id} AS id FROM ${table} WHERE ${id} > $1 ORDER BY ${id} LIMIT $2) ${table}_ids`;
   const rows = await tx.all(
-    `SELECT id FROM (${part("sandbox_id", "work")} UNION ${part("id", "sandbox")}
-       UNION ${part("sandbox_id", "instance")}) ids ORDER BY id LIMIT $2`,
+    `SELECT id FROM (${part("sandbox_id", "work")} UNION ${part("id", "sandbox")}) ids ORDER BY id LIMIT $2`,
     after,
     PAGE,
   );
