@@ -12,6 +12,7 @@ const CONNECTION = /CONNECTION|TIMEOUT|LIFETIME|ECONN|EPIPE|ENOENT/;
 
 /** What may pass becomes `unavailable`; anything else is a defect, and stays what it is. */
 export function explained(error: unknown): unknown {
+  if (isUnwelcome(error)) return refusal(error);
   if (!mayPass(error)) return error;
   return new HoldfastError("unavailable", `the database cannot be used: ${error.message}`, {
     hint: hintFor(error.errno),
@@ -34,6 +35,20 @@ export function noAnswer(afterMs: number): HoldfastError {
   return new HoldfastError("unavailable", `the database has not answered for ${afterMs / 1000} s`, {
     hint: "see whether PostgreSQL can be reached at the configured address, then ask again",
     details: { committed: "unknown" },
+  });
+}
+
+/** A wrong user or password, or no such database. */
+function isUnwelcome(error: unknown): error is SQL.PostgresError {
+  return error instanceof SQL.PostgresError && /^(28|3D)/.test(error.errno ?? "");
+}
+
+function refusal(error: SQL.PostgresError): HoldfastError {
+  return new HoldfastError("unavailable", `PostgreSQL refuses us: ${error.message}`, {
+    hint: "check the user, the password and the name of the database in the configured URL",
+    details: { postgres: error.errno },
+    retryable: false,
+    cause: error,
   });
 }
 

@@ -27,9 +27,12 @@ function suite(): void {
     servers = await Promise.all([open(url), open(url), open(url)]);
   }, 30_000);
   afterAll(async () => {
-    for (const server of servers) await server.close();
-    await raw.close();
-    await cluster.stop();
+    try {
+      for (const server of servers) await server.close();
+      await raw.close();
+    } finally {
+      await cluster.stop();
+    }
   });
 
   /** A new database for each test would take most of the time. */
@@ -169,6 +172,18 @@ function suite(): void {
 
   test("a number that is not whole is a defect, and is not rounded", async () => {
     await expect(servers[0].addJob("half", 1.5)).rejects.toMatchObject({ code: "internal" });
+  });
+
+  test("a database that cannot be opened says what to look at", async () => {
+    const { port } = new URL(url);
+    for (const [wrong, retryable, hint] of [
+      [url.replace(`:${port}/`, ":1/"), true, /runs and can be reached/],
+      [url.replace(/test_\d+$/, "nothing"), false, /name of the database/],
+      [url.replace(/:[0-9a-f]{32}@/, ":wrong@"), false, /the password/],
+    ] as const) {
+      const refused = { code: "unavailable", retryable, hint: expect.stringMatching(hint) };
+      await expect(open(wrong)).rejects.toMatchObject(refused);
+    }
   });
 
   test("a database that is not there is unavailable", async () => {
