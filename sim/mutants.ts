@@ -8,4 +8,119 @@ export interface Mutant {
   readonly why: string;
 }
 
-export const mutants: readonly Mutant[] = [];
+/** Mistakes that somebody could make. The simulation must notice each of them, or it is not worth its time. */
+export const mutants: readonly Mutant[] = [
+  {
+    name: "no settle window",
+    file: "packages/core/src/transitions.ts",
+    find: "if (lease.settleUntil !== null && now < lease.settleUntil) return undefined;",
+    replace: "",
+    why: "not to be found is believed while a create may still arrive",
+  },
+  {
+    name: "404 is absent",
+    file: "packages/core/src/transitions.ts",
+    find: 'proof !== "not_found" ||',
+    replace: "true ||",
+    why: "one look that finds nothing is believed, though it may have been answered from a cache",
+  },
+  {
+    name: "ticket number not checked",
+    file: "packages/store/src/saving.ts",
+    find: "return sameVersion && ticketOwner === ticket.owner && ticketNo === ticket.no;",
+    replace: "return sameVersion;",
+    why: "a server that was away for longer than its ticket writes what it decided before",
+  },
+  {
+    name: "attempts kept in memory",
+    file: "packages/core/src/transitions.ts",
+    find: "attempts: lease.attempts + 1,\n        attemptDeadlineAt: deadline,",
+    replace: "attemptDeadlineAt: deadline,",
+    why: "the row does not count the attempts, so a restart begins the ladder anew",
+  },
+  {
+    name: "backoff from attempt start",
+    file: "packages/core/src/transitions.ts",
+    find: "nextAttemptAt: now + wait,",
+    replace: "nextAttemptAt: (lease.attemptDeadlineAt ?? now) - STOP_TIMEOUT_MS + wait,",
+    why: "a slow attempt is followed by the next without a pause",
+  },
+  {
+    name: "idle check outside the transaction",
+    file: "packages/server/src/lifecycle/judge-idle.ts",
+    find: "await store.save(holding, ordered, shift.ticket);",
+    replace: "await store.save((await store.holding(holding.sandboxId)) ?? holding, ordered, shift.ticket);",
+    why: "a use between the check and the order to stop is overlooked",
+  },
+  {
+    name: "gate opened without re-read",
+    file: "packages/server/src/lifecycle/connect.ts",
+    find: "await assertStillWanted(holding, deps);",
+    replace: "",
+    why: "a keeper is admitted although its sandbox was deleted meanwhile",
+  },
+  {
+    name: "orphan reaper without grace",
+    file: "packages/core/src/sweep.ts",
+    find: "if (until <= this.#input.now) this.#record(",
+    replace: "if (until !== 0) this.#record(",
+    why: "an instance whose row is about to be written, or was forgotten, is stopped at once",
+  },
+  {
+    name: "reaper on list error",
+    file: "packages/server/src/lifecycle/sweeper.ts",
+    find: "const found = await this.#list(provider);",
+    replace: `const found = await this.#list(provider).catch(() => [] as readonly Found[]);
+    for (const { instanceId, sandboxId, phase } of await store.leasesOf(provider)) {
+      const ledger = await store.ledger(sandboxId);
+      if (phase !== "live" || ledger === undefined || found.some(({ ref }) => ref.sandboxId === sandboxId)) continue;
+      const change = { phase: "stop_due", stopReason: "missing", attempts: 0, nextAttemptAt: ledger.readAt } as const;
+      await store.save(ledger, { leases: { [instanceId]: change } });
+    }`,
+    why: "what is not in a list is ended, also when the list could not be had",
+  },
+  {
+    name: "tombstone dropped at once",
+    file: "packages/server/src/lifecycle/disks.ts",
+    find: "const keepUntil = holding.readAt + TOMBSTONE_MS;",
+    replace: "const keepUntil = holding.readAt;",
+    why: "a successor begins again with generations that were used",
+  },
+  {
+    name: "capacity check outside the insert",
+    file: "packages/store/src/reserving.ts",
+    find: "if (refusal !== undefined) throw refusal;",
+    replace: "",
+    why: "two reservations at once both find room for one",
+  },
+  {
+    name: "delete acks before evidence",
+    file: "packages/server/src/lifecycle/sandboxes.ts",
+    find: 'if (left <= 0) return "deleting";',
+    replace: 'if (left <= options.waitMs) return "gone";',
+    why: "a caller is told that it is gone while it runs",
+  },
+  {
+    name: "ticket ttl shorter than the provider's timeout",
+    file: "packages/server/src/lifecycle/shift.ts",
+    find: "this.#goodUntil = options.askedAt + options.ticket.ttlMs - MARGIN_MS;",
+    replace: "this.#goodUntil = options.askedAt + options.ticket.ttlMs * 10;",
+    why: "a server acts for longer than it may, beside the one that took its place",
+  },
+  {
+    name: "create retry drops ref",
+    file: "packages/server/src/lifecycle/launch.ts",
+    find: "launch(refOf(lease), plan, signal)",
+    replace: "launch({ ...refOf(lease), instanceId: `${lease.instanceId}-${lease.attempts}` }, plan, signal)",
+    why: "a repeated create makes another instance instead of accepting the first",
+  },
+  {
+    name: "turn-end stop in a second transaction",
+    file: "packages/server/src/lifecycle/turns.ts",
+    find: "const saved = await store.save(holding, change);",
+    replace: `const { turns, lastUsedAt } = { ...holding.sandbox, ...change.sandbox };
+      const first = await store.save(holding, { ...change, sandbox: { turns, lastUsedAt } });
+      const saved = first === undefined ? undefined : await store.save(first, change);`,
+    why: "a crash between the two leaves a sandbox that nothing removes",
+  },
+];

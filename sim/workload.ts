@@ -162,16 +162,23 @@ async function stop(client: Client): Promise<void> {
   await client.universe.ask(`stop ${name}`, ({ sandboxes }) => sandboxes.stop(name, {}));
 }
 
-async function remove(client: Client): Promise<void> {
-  const name = client.sandbox();
-  const options = { mode: "graceful", waitMs: PATIENCE_MS } as const;
-  await client.universe.ask(`delete ${name}`, ({ sandboxes }) => sandboxes.delete(name, options));
+function remove(client: Client): Promise<void> {
+  return removeBy(client, "graceful");
 }
 
-async function forceRemove(client: Client): Promise<void> {
-  const name = client.sandbox();
-  const options = { mode: "force", waitMs: PATIENCE_MS } as const;
-  await client.universe.ask(`delete ${name} by force`, ({ sandboxes }) => sandboxes.delete(name, options));
+function forceRemove(client: Client): Promise<void> {
+  return removeBy(client, "force");
+}
+
+async function removeBy({ universe, sandbox }: Client, mode: "graceful" | "force"): Promise<void> {
+  const { book, witness } = universe;
+  const name = sandbox();
+  const before = [...book.ledgers.values()].find((ledger) => ledger.sandbox?.name === name);
+  const options = { mode, waitMs: PATIENCE_MS };
+  const state = await universe.ask(`delete ${name} (${mode})`, ({ sandboxes }) =>
+    sandboxes.delete(name, options),
+  );
+  if (state === "gone" && before !== undefined) witness.toldGone(before.sandboxId);
 }
 
 /** The operator gives up on an instance. */

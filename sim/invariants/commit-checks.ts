@@ -16,6 +16,7 @@ export const commitChecks: readonly ((commit: Commit, scene: Scene) => void)[] =
   everyPhaseHasATimer,
   idleOnlyWhenIdle,
   foundOnlyWhenListed,
+  endedForAReason,
 ];
 
 /**
@@ -206,4 +207,21 @@ function foundOnlyWhenListed({ actor, change }: Commit, { judge, history }: Scen
   const isListed = history.listed.get(by(actor, ""))?.has(change.found.instanceId) ?? false;
   const { found } = change;
   judge.demand(isListed, "S9", () => `${say(found)} got a row, and nobody listed it`);
+}
+
+/** S9, S13: what lives and is wanted is ended for what it did itself, never because a list or a measurement says so. */
+function endedForAReason({ after, leases }: Commit, scene: Scene): void {
+  if (after.sandbox?.desired !== "active") return;
+  for (const lease of leases) {
+    if (lease.before?.phase !== "live" || !ending.has(lease.after.phase) || lease.after.phase === "debt")
+      continue;
+    const { stopReason } = lease.after;
+    const isOwnEnd = stopReason === "idle" || stopReason === "max_lifetime";
+    const isAlive = instanceOf(scene, lease.after) !== undefined;
+    scene.judge.demand(
+      isOwnEnd || !isAlive,
+      "S9",
+      () => `${say(lease.after)} lives, is wanted, and is ended: ${stopReason}`,
+    );
+  }
 }

@@ -70,7 +70,10 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
       check.launchedFromARow(ref, this.#scene);
       history.launchSent.add(ref.instanceId);
     }
-    if (op === "stop" && "instanceId" in ref) check.orphanAfterItsGrace(ref.instanceId, this.#scene);
+    if (op === "stop" && "instanceId" in ref) {
+      check.orphanAfterItsGrace(ref.instanceId, this.#scene);
+      check.stopIsCounted(ref.instanceId, this.#scene);
+    }
   }
 
   launchUnderWay({ instanceId }: InstanceRef, until: number): void {
@@ -143,5 +146,10 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     const { acked } = this.#scene.history;
     acked.set(sandboxId, [...(acked.get(sandboxId) ?? []), commandId]);
     check.ackedIsOnTheDisk(sandboxId, commandId, this.#scene);
+  }
+
+  /** A client was told that nothing is left of it. */
+  toldGone(sandboxId: string): void {
+    check.toldGoneIsGone(sandboxId, this.#scene);
   }
 }

@@ -149,3 +149,24 @@ export function ackedIsOnTheDisk(
   const isThere = [...backends.values()].some(({ disks }) => disks.get(sandboxId)?.log.includes(commandId));
   judge.demand(isThere, "S7", () => `${commandId} of ${sandboxId} was acknowledged and is not on the disk`);
 }
+
+/** 1.4: an attempt to stop is counted in its row before it is made. */
+export function stopIsCounted(instanceId: string, { judge, book }: Scene): void {
+  const lease = book.leases.get(instanceId);
+  const isCounted = lease !== undefined && lease.attempts > 0 && lease.attemptDeadlineAt !== null;
+  judge.demand(isCounted, "S11", () => `${instanceId} is stopped, and its row does not count the attempt`);
+}
+
+/** S5: whoever is told that a sandbox is gone can rely on it. */
+export function toldGoneIsGone(sandboxId: string, { judge, backends, history, book }: Scene): void {
+  const instances = [...backends.values()].flatMap(({ instances }) => [...instances.values()]);
+  const left = instances.find(({ ref, isGhost }) => {
+    const isGivenUp = history.abandoned.has(ref.instanceId) || book.phaseOf(ref.instanceId) === "debt";
+    return ref.sandboxId === sandboxId && !isGhost && !isGivenUp;
+  });
+  judge.demand(
+    left === undefined,
+    "S5",
+    () => `${sandboxId} is called gone, and ${left?.ref.instanceId} exists`,
+  );
+}

@@ -124,6 +124,8 @@ export class Backend {
     this.#assertReachable();
     const there = this.#find(ref);
     if (there === undefined) return absent(this.#proof(ref));
+    // From its cache it knows of none, and does nothing.
+    if (this.#flaps(ref)) return absent("not_found");
     const phase = this.#events.phaseOf(ref.instanceId);
     if (this.#faults.strikes("survives_stop", phase))
       there.survivesUntil = this.#scheduler.now + this.#rng.between(5_000, 900_000);
