@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { type CallOptions, Sandbox } from "holdfast";
+import { type CallOptions, Sandbox, type SandboxEvent } from "holdfast";
 
 export const root = resolve(import.meta.dir, "..");
 export const holdfastBin = join(root, "packages/cli/bin/holdfast");
@@ -158,6 +158,16 @@ export async function keeperPid(sandbox: Sandbox): Promise<number> {
   const keeper = named.map((line) => Number.parseInt(line, 10)).find(isFirstInNamespace);
   if (keeper === undefined) throw new Error(`no keeper among: ${named.join("; ")}`);
   return keeper;
+}
+
+/** Waits for the next entry of this type in its timeline. To follow it is to look, not to use. */
+export async function nextEvent(
+  sandbox: Sandbox,
+  type: string,
+  options: { since?: number; signal?: AbortSignal } = {},
+): Promise<SandboxEvent> {
+  for await (const event of sandbox.followEvents(options)) if (event.type === type) return event;
+  throw new Error(`the timeline of ${sandbox.name} ended without "${type}"`);
 }
 
 /** Ends the keeper of a running sandbox as an out-of-memory killer would, and waits until that was noticed. */
