@@ -138,6 +138,8 @@ test("an instance that died while no server looked is explained, and comes back 
 
 test("the death of a keeper is seen at once, without a call", async () => {
   await create({ name: "one" });
+  // A line that breaks as soon as it stands is looked after a second later.
+  server.clock.pass(1000);
   for (const ref of server.provider.refs()) server.provider.kill(ref);
   await becomes("one", "stopped");
   expect((await call("GET", "/sandboxes/one")).body).toMatchObject({

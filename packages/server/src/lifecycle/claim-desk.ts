@@ -1,8 +1,8 @@
-import type { Claim, Clock, Holding, KeeperControl, Store } from "@holdfast/core";
+import type { Claim, Clock, Holding, KeeperControl, SandboxRow, Store } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import { checkClaim, hashOf, held, lost, standingClaim } from "./claims.ts";
 import { within } from "./deadline.ts";
 import type { Keepers } from "./keepers.ts";
-import type { Sandboxes } from "./sandboxes.ts";
 import type { NewId } from "./waker.ts";
 
 /** A keeper that does not hear of a claim in time learns its number from the holder's first call. */
@@ -10,7 +10,7 @@ const TELL_MS = 5_000;
 
 interface ClaimDeskDeps {
   readonly store: Store;
-  readonly sandboxes: Pick<Sandboxes<KeeperControl>, "get">;
+  readonly get: (idOrName: string) => Promise<Holding>;
   readonly keepers: Keepers;
   readonly clock: Clock;
   readonly newId: NewId;
@@ -29,9 +29,9 @@ export class ClaimDesk {
     idOrName: string,
     { holder, ttlSeconds, takeover }: { holder: string; ttlSeconds: number; takeover: boolean },
   ): Promise<{ holding: Holding; claim: Claim; token: string }> {
-    const { store, sandboxes, newId } = this.#deps;
+    const { store, get, newId } = this.#deps;
     for (;;) {
-      const before = await sandboxes.get(idOrName);
+      const before = await get(idOrName);
       const standing = standingClaim(before);
       if (standing !== undefined && !takeover) throw held(before, standing);
       const token = newId("secret");
@@ -43,7 +43,7 @@ export class ClaimDesk {
       const change = { sandbox: { claim, claimFence: fence }, entries: [{ type, actor: holder, detail }] };
       const holding = (await store.save(before, change)) as Holding | undefined;
       if (holding === undefined) continue;
-      await this.#tell(holding, "required");
+      await this.#tell(holding);
       return { holding, claim, token };
     }
   }
@@ -53,9 +53,9 @@ export class ClaimDesk {
     claimId: string,
     { token, ttlSeconds }: { token: string; ttlSeconds: number },
   ): Promise<{ holding: Holding; claim: Claim }> {
-    const { store, sandboxes } = this.#deps;
+    const { store, get } = this.#deps;
     for (;;) {
-      const before = await sandboxes.get(idOrName);
+      const before = await get(idOrName);
       const claim = { ...ownClaim(before, claimId, token), expiresAt: before.readAt + ttlSeconds * 1000 };
       const holding = await store.save(before, { sandbox: { claim } });
       if (holding !== undefined) return { holding: holding as Holding, claim };
@@ -63,27 +63,55 @@ export class ClaimDesk {
   }
 
   async release(idOrName: string, claimId: string, { token }: { token: string }): Promise<Holding> {
-    const { store, sandboxes } = this.#deps;
     for (;;) {
-      const before = await sandboxes.get(idOrName);
-      const { holder, fence } = ownClaim(before, claimId, token);
-      const entries = [{ type: "claim_released", actor: holder, detail: { holder, fence } }];
-      const holding = (await store.save(before, { sandbox: { claim: null }, entries })) as
-        | Holding
-        | undefined;
-      if (holding === undefined) continue;
-      await this.#tell(holding, "free");
-      return holding;
+      const before = await this.#deps.get(idOrName);
+      const claim = ownClaim(before, claimId, token);
+      const holding = await this.#end(before, { type: "claim_released", claim });
+      if (holding !== undefined) return holding;
     }
   }
 
+  /** A claim whose time is over is ended by the first call that finds it so: until then the keeper still asks for it. */
+  async lapsed(first: Holding): Promise<Holding> {
+    let holding = first;
+    for (;;) {
+      const { claim } = holding.sandbox;
+      if (claim === null || standingClaim(holding) !== undefined) return holding;
+      const ended = await this.#end(holding, { type: "claim_expired", claim });
+      if (ended !== undefined) return ended;
+      holding = await this.#deps.get(holding.sandboxId);
+    }
+  }
+
+  /** Its number is passed over, so that word of it which is still on its way to the keeper comes too late. */
+  async #end(before: Holding, { type, claim }: { type: string; claim: Claim }): Promise<Holding | undefined> {
+    const { holder, fence } = claim;
+    const holding = (await this.#deps.store.save(before, {
+      sandbox: { claim: null, claimFence: before.sandbox.claimFence + 1 },
+      entries: [{ type, actor: holder, detail: { holder, fence } }],
+    })) as Holding | undefined;
+    if (holding !== undefined) await this.#tell(holding);
+    return holding;
+  }
+
   /** So that a call of the last holder that is still on its way comes too late. */
-  async #tell({ sandbox, lease }: Holding, state: "required" | "free"): Promise<void> {
+  async #tell({ sandbox, lease }: Holding): Promise<void> {
     const { keepers, clock } = this.#deps;
     const link = lease === undefined ? undefined : keepers.link(lease.instanceId);
-    if (link === undefined) return;
-    const request = { fence: sandbox.claimFence, required: state === "required" };
-    await within(clock, { ms: TELL_MS }, () => link.claimFence(request));
+    if (link !== undefined) await within(clock, { ms: TELL_MS }, () => sayClaim(link, sandbox));
+  }
+}
+
+/** Tells a keeper which claim counts. One that is too old to know of claims has only the server's word for them. */
+export async function sayClaim(
+  link: KeeperControl,
+  { claim, claimFence }: Pick<SandboxRow, "claim" | "claimFence">,
+): Promise<void> {
+  if (claimFence === 0) return;
+  try {
+    await link.claimFence({ fence: claimFence, required: claim !== null });
+  } catch (error) {
+    if (!(error instanceof HoldfastError && error.code === "unsupported")) throw error;
   }
 }
 

@@ -1,12 +1,15 @@
 import {
   cameAlive,
   type Holding,
+  isMissing,
   type KeeperControl,
   type Lease,
+  lookAgain,
   type Observation,
   tryAgain,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { sayClaim } from "./claim-desk.ts";
 import { type EffectDeps, isUnreachable, messageOf, orderStop, providerOf, refOf } from "./effects.ts";
 import { type Shift, TicketLost } from "./shift.ts";
 
@@ -24,9 +27,7 @@ export async function connect(holding: Holding, lease: Lease, shift: Shift, deps
       providerOf(lease, deps).observe(refOf(lease), signal),
     );
     await hosts.answered(lease.provider);
-    // It died by itself: what it left behind is cleared away by a stop, whose evidence then ends the lease.
-    if (seen.state === "absent")
-      return await orderStop(holding, lease, { because: "keeper_lost", shift }, deps);
+    if (seen.state === "absent") return await missing(holding, lease, { seen, shift }, deps);
     await shift.act({ ms: CONNECT_MS }, () => reach(holding, lease, seen, deps));
     await store.save(holding, cameAlive({ ...holding, lease }, seen, await store.now()), shift.ticket);
   } catch (error) {
@@ -42,6 +43,18 @@ export async function connect(holding: Holding, lease: Lease, shift: Shift, deps
     };
     await store.save(holding, tryAgain(lease, options), shift.ticket);
   }
+}
+
+/** It died by itself: what it left behind is cleared away by a stop, whose evidence then ends the lease. */
+async function missing(
+  holding: Holding,
+  lease: Lease,
+  { seen, shift }: { seen: Extract<Observation, { state: "absent" }>; shift: Shift },
+  deps: EffectDeps,
+): Promise<void> {
+  const now = await deps.store.now();
+  if (isMissing(lease, seen, now)) return orderStop(holding, lease, { because: "keeper_lost", shift }, deps);
+  await deps.store.save(holding, lookAgain(lease, now), shift.ticket);
 }
 
 function reach(
@@ -87,6 +100,7 @@ async function admit(link: KeeperControl, holding: Holding, lease: Lease, deps: 
     maxLifetimeSeconds,
     orphanLimitSeconds,
   });
+  await sayClaim(link, holding.sandbox);
 }
 
 /** The gate: the rows are read again, and only if they still say so may the keeper run anything. */

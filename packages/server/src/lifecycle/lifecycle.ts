@@ -80,9 +80,20 @@ export class Lifecycle<Link extends KeeperControl> {
       closing,
     });
     this.reconciler = reconciler;
-    this.sandboxes = new Sandboxes({ ...parts, defaultProvider, reconciler, room, queue, bell, newId });
+    const get = (idOrName: string) => this.sandboxes.get(idOrName);
+    const claims = new ClaimDesk({ store, get, keepers, clock, newId });
+    this.claims = claims;
+    this.sandboxes = new Sandboxes({
+      ...parts,
+      defaultProvider,
+      reconciler,
+      room,
+      queue,
+      bell,
+      newId,
+      claims,
+    });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
-    this.claims = new ClaimDesk({ store, sandboxes: this.sandboxes, keepers, clock, newId });
     this.#deps = { ...deps, store };
     this.#keepers = keepers;
     this.#hosts = hosts;

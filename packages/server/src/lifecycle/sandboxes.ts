@@ -20,6 +20,7 @@ import {
   type UpdateSandbox,
 } from "@holdfast/protocol";
 import type { Bell } from "./bell.ts";
+import type { ClaimDesk } from "./claim-desk.ts";
 import { checkClaim } from "./claims.ts";
 import type { Keepers } from "./keepers.ts";
 import type { Queue } from "./queue.ts";
@@ -57,6 +58,7 @@ export interface SandboxesDeps<Link extends KeeperControl> {
   readonly bell: Bell;
   readonly clock: Clock;
   readonly newId: NewId;
+  readonly claims: Pick<ClaimDesk, "lapsed">;
 }
 
 /** What users do with sandboxes. It writes wishes into rows, lets the reconciler act, and reports what became true. */
@@ -160,7 +162,7 @@ export class Sandboxes<Link extends KeeperControl> {
 
   /** The sandbox, if the caller may change it: it is the one that is remembered, and nobody else has claimed it. */
   async allowed(idOrName: string, asked: Asked): Promise<Holding> {
-    const holding = await this.get(idOrName);
+    const holding = await this.#deps.claims.lapsed(await this.get(idOrName));
     checkMemory(holding, asked);
     checkClaim(holding, asked.claimToken);
     return holding;

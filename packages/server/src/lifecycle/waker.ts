@@ -7,6 +7,7 @@ import {
   type SandboxRow,
   type Store,
   stateOf,
+  wantsDiskGone,
 } from "@holdfast/core";
 import type { HoldfastError } from "@holdfast/protocol";
 import type { Bell } from "./bell.ts";
@@ -141,6 +142,7 @@ export class Waker<Link extends KeeperControl> {
   async #waitIfStuck(holding: Holding, until: number): Promise<void> {
     const { bell, clock } = this.#deps;
     const { lease, sandbox, readAt } = holding;
+    if (lease === undefined && !wantsDiskGone(sandbox)) return;
     const wait = lease === undefined ? sandbox.diskRetryAt : lease.nextAttemptAt;
     const left = until - clock.now();
     // A launch has a deadline of its own.
