@@ -65,7 +65,9 @@ export function tryAgain(
 ): Change {
   const { error, now, random, attempts } = options;
   const nextAttemptAt = now + retryMs(attempts, random);
-  return { leases: { [lease.instanceId]: { attempts, nextAttemptAt, lastError: error } } };
+  return {
+    leases: { [lease.instanceId]: { attempts, nextAttemptAt, lastError: error, missingSince: null } },
+  };
 }
 
 export function cameAlive(
@@ -213,13 +215,26 @@ export function evidenceOf(
   now: number,
 ): Evidence | undefined {
   if (lease.settleUntil !== null && now < lease.settleUntil) return undefined;
+  if (!isMissing(lease, seen, now)) return undefined;
   const { proof, detail } = seen;
-  const isSure =
-    proof !== "not_found" || (lease.missingSince !== null && now >= lease.missingSince + CONFIRM_MS);
-  if (!isSure) return undefined;
   const kind = proof === "not_found" ? "not_found_after_settle" : proof;
   const wasNeverAsked = lease.createSentAt === null && lease.origin === "launch";
   return { kind: wasNeverAsked ? "never_requested" : kind, at: now, detail };
+}
+
+/** It is not there now. One look that knows of none of that name may be wrong; two, apart, are not. */
+export function isMissing(
+  { missingSince }: Lease,
+  { proof }: Extract<Observation, { state: "absent" }>,
+  now: number,
+): boolean {
+  return proof !== "not_found" || (missingSince !== null && now >= missingSince + CONFIRM_MS);
+}
+
+/** One that should run was not found: it is looked for once more before that is believed. */
+export function lookAgain(lease: Lease, now: number): Change {
+  const missingSince = lease.missingSince ?? now;
+  return { leases: { [lease.instanceId]: { missingSince, nextAttemptAt: missingSince + CONFIRM_MS } } };
 }
 
 /** It was not found, and that is not yet proof: when to look again. */
