@@ -229,7 +229,7 @@ export class Reconciler {
   }
 }
 
-export function shuttingDown(): HoldfastError {
+function shuttingDown(): HoldfastError {
   return new HoldfastError("unavailable", "the server is shutting down", {
     hint: "try again when it is back; what was begun is finished then",
     started: "no",
