@@ -145,7 +145,19 @@ test("a disk has an owner, or is found one, or goes with its sandbox", () => {
   expect(actions).toEqual([
     { do: "own-disk", found: aFoundDisk("s2") },
     { do: "remove-disk", found: aFoundDisk("s3") },
-    { do: "recover-disk", found: aFoundDisk("s4") },
+    { do: "recover-disk", found: aFoundDisk("s4"), generation: 0, fence: 0 },
+  ]);
+});
+
+test("a sandbox that the rows forgot goes on counting from its leases, also if only its numbers were lost", () => {
+  const leases = [2, 3].map((generation) => aLease({ instanceId: `i${generation}`, generation, fence: 7 }));
+  const found = [aFoundDisk("s1")];
+  expect(plan(found, { leases }).actions).toEqual([
+    { do: "recover-disk", found: aFoundDisk("s1"), generation: 3, fence: 7 },
+  ]);
+  const sandboxes = new Map([["s1", aSandbox({ generation: 0, fence: 0 })]]);
+  expect(plan(found, { leases, sandboxes }).actions).toEqual([
+    { do: "raise", sandboxId: "s1", generation: 3, fence: 7 },
   ]);
 });
 

@@ -21,8 +21,14 @@ export type SweepAction =
   | { readonly do: "own-disk"; readonly found: FoundDisk }
   /** A disk whose sandbox has been deleted. */
   | { readonly do: "remove-disk"; readonly found: FoundDisk }
-  /** A disk whose sandbox the rows have forgotten: it gets one again, because somebody's work is on it. */
-  | { readonly do: "recover-disk"; readonly found: FoundDisk };
+  /**
+   * A disk whose sandbox the rows have forgotten: it gets one again, because somebody's work is on it. Its generations
+   * go on from those of the leases that there are.
+   */
+  | ({ readonly do: "recover-disk"; readonly found: FoundDisk } & Numbers);
+
+/** The last ones that were handed out. */
+type Numbers = Pick<SandboxRow, "generation" | "fence">;
 
 /** Left alone, and why; for whoever reads the report. */
 export interface Spared {
@@ -60,6 +66,7 @@ export interface SweepPlan {
 export function planSweep(input: SweepInput): SweepPlan {
   const ours = input.found.filter(({ ref }) => ref.installationId === input.installationId);
   const pass = new Pass(input);
+  for (const [sandboxId, numbers] of pass.handedOut) pass.numbers(sandboxId, numbers);
   for (const found of ours) {
     if (found.kind === "instance") pass.instance(found);
     else pass.disk(found);
@@ -75,12 +82,22 @@ class Pass {
   readonly actions: SweepAction[] = [];
   readonly spared: Spared[] = [];
   readonly firstSeen: Record<string, number> = {};
+  /** By sandbox, from its leases. */
+  readonly handedOut: ReadonlyMap<string, Numbers>;
   readonly #input: SweepInput;
   readonly #byInstance: Map<string, Lease>;
 
   constructor(input: SweepInput) {
     this.#input = input;
     this.#byInstance = new Map(input.leases.map((lease) => [lease.instanceId, lease]));
+    this.handedOut = handedOut(input.leases);
+  }
+
+  /** No later instance may have the number of one that there was. */
+  numbers(sandboxId: string, { generation, fence }: Numbers): void {
+    const sandbox = this.#input.sandboxes.get(sandboxId);
+    if (sandbox === undefined || sandbox.generation >= generation) return;
+    this.actions.push({ do: "raise", sandboxId, generation, fence });
   }
 
   instance(found: FoundInstance): void {
@@ -95,8 +112,9 @@ class Pass {
     const sandbox = this.#input.sandboxes.get(sandboxId);
     if (sandbox !== undefined && !sandbox.hasDisk) this.actions.push({ do: "own-disk", found });
     if (sandbox !== undefined) return;
-    const isDeleted = this.#input.tombstones.has(sandboxId);
-    this.actions.push({ do: isDeleted ? "remove-disk" : "recover-disk", found });
+    const numbers = this.handedOut.get(sandboxId) ?? { generation: 0, fence: 0 };
+    if (this.#input.tombstones.has(sandboxId)) this.actions.push({ do: "remove-disk", found });
+    else this.actions.push({ do: "recover-disk", found, ...numbers });
   }
 
   #withoutRow(found: FoundInstance): void {
@@ -137,6 +155,15 @@ class Pass {
     this.firstSeen[ref.instanceId] = seen;
     return createdAt ?? seen;
   }
+}
+
+function handedOut(leases: readonly Lease[]): Map<string, Numbers> {
+  const highest = new Map<string, Numbers>();
+  for (const { sandboxId, generation, fence } of leases) {
+    const before = highest.get(sandboxId);
+    if (before === undefined || before.generation < generation) highest.set(sandboxId, { generation, fence });
+  }
+  return highest;
 }
 
 /** Too many ends at once: each is held back until a second pass finds it again. */

@@ -208,7 +208,7 @@ export class Sweeper {
       case "remove-disk":
         return this.#removeDisk(provider, action.found);
       case "recover-disk":
-        return this.#recoverDisk(provider, action.found);
+        return this.#recoverDisk(provider, action);
       case "own-disk":
         return this.#ownDisk(action.found);
       default:
@@ -219,6 +219,7 @@ export class Sweeper {
   async #reopen(lease: Lease): Promise<void> {
     const { store, kick } = this.#deps;
     const ledger = await this.#ledger(lease.sandboxId);
+    if (isCovered(ledger, lease)) return;
     const found = hunted(lease, { ledger, because: "ghost", at: ledger.readAt });
     const detail = { generation: lease.generation, believed: lease.evidence };
     await store.save(ledger, { found, entries: [{ type: "ghost_found", cause: "ghost", detail }] });
@@ -233,6 +234,7 @@ export class Sweeper {
     const { store, kick } = this.#deps;
     const { sandboxId, generation } = found.ref;
     const ledger = await this.#ledger(sandboxId);
+    if (isCovered(ledger, found.ref)) return;
     const row = hunted(foundLease(provider, found, ledger.readAt), { ledger, because: "orphan", at });
     const detail = { generation, because, stopsAt: new Date(at).toISOString() };
     await store.save(ledger, { found: row, entries: [{ type: "orphan_found", cause: "orphan", detail }] });
@@ -254,12 +256,17 @@ export class Sweeper {
     log.info("disk of a deleted sandbox removed", { sandbox: ref.sandboxId, state: seen.state });
   }
 
-  async #recoverDisk(provider: string, found: FoundDisk): Promise<void> {
+  async #recoverDisk(
+    provider: string,
+    { found, generation, fence }: Extract<SweepAction, { do: "recover-disk" }>,
+  ): Promise<void> {
+    const { store } = this.#deps;
     const { sandboxId } = found.ref;
-    const now = await this.#deps.store.now();
     const entry = { type: "recovered", cause: "restored_rows", detail: { disk: sandboxId } };
-    await this.#deps.store.insertSandbox(recoveredSandbox(provider, sandboxId, now), { entry });
-    await this.#ownDisk(found);
+    const made = await store.insertSandbox(recoveredSandbox(provider, sandboxId, await store.now()), {
+      entry,
+    });
+    await store.save(made, { sandbox: { hasDisk: true, generation, fence } });
   }
 
   async #ownDisk({ ref }: FoundDisk): Promise<void> {
@@ -282,6 +289,11 @@ export class Sweeper {
       readAt: await store.now(),
     };
   }
+}
+
+/** Another server, which starts at the same time, has found it, too. */
+function isCovered({ lease, debts }: Ledger, { instanceId }: Pick<Lease, "instanceId">): boolean {
+  return [lease, ...debts].some((one) => one?.instanceId === instanceId);
 }
 
 function memoryOf(memory: Record<string, unknown>): SweepMemory {
