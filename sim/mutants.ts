@@ -4,6 +4,8 @@ export interface Mutant {
   /** Occurs exactly once in the file. */
   readonly find: string;
   readonly replace: string;
+  /** The invariants that it must break: to be caught by chance is not to be caught. */
+  readonly caughtBy: readonly string[];
   /** What it makes of the product. */
   readonly why: string;
 }
@@ -15,13 +17,15 @@ export const mutants: readonly Mutant[] = [
     file: "packages/core/src/transitions.ts",
     find: "if (lease.settleUntil !== null && now < lease.settleUntil) return undefined;",
     replace: "",
+    caughtBy: ["S5", "S1"],
     why: "not to be found is believed while a create may still arrive",
   },
   {
     name: "404 is absent",
     file: "packages/core/src/transitions.ts",
-    find: 'proof !== "not_found" ||',
-    replace: "true ||",
+    find: 'return proof !== "not_found" ||',
+    replace: "return true ||",
+    caughtBy: ["S5", "S1", "S9"],
     why: "one look that finds nothing is believed, though it may have been answered from a cache",
   },
   {
@@ -29,6 +33,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/store/src/saving.ts",
     find: "return sameVersion && ticketOwner === ticket.owner && ticketNo === ticket.no;",
     replace: "return sameVersion;",
+    caughtBy: ["S10"],
     why: "a server that was away for longer than its ticket writes what it decided before",
   },
   {
@@ -36,6 +41,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/core/src/transitions.ts",
     find: "attempts: lease.attempts + 1,\n        attemptDeadlineAt: deadline,",
     replace: "attemptDeadlineAt: deadline,",
+    caughtBy: ["S11"],
     why: "the row does not count the attempts, so a restart begins the ladder anew",
   },
   {
@@ -43,6 +49,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/core/src/transitions.ts",
     find: "nextAttemptAt: now + wait,",
     replace: "nextAttemptAt: (lease.attemptDeadlineAt ?? now) - STOP_TIMEOUT_MS + wait,",
+    caughtBy: ["backoff"],
     why: "a slow attempt is followed by the next without a pause",
   },
   {
@@ -50,6 +57,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/judge-idle.ts",
     find: "await store.save(holding, ordered, shift.ticket);",
     replace: "await store.save((await store.holding(holding.sandboxId)) ?? holding, ordered, shift.ticket);",
+    caughtBy: ["idle"],
     why: "a use between the check and the order to stop is overlooked",
   },
   {
@@ -57,6 +65,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/connect.ts",
     find: "await assertStillWanted(holding, deps);",
     replace: "",
+    caughtBy: ["S4"],
     why: "a keeper is admitted although its sandbox was deleted meanwhile",
   },
   {
@@ -64,6 +73,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/core/src/sweep.ts",
     find: "if (until <= this.#input.now) this.#record(",
     replace: "if (until !== 0) this.#record(",
+    caughtBy: ["orphan"],
     why: "an instance whose row is about to be written, or was forgotten, is stopped at once",
   },
   {
@@ -77,6 +87,7 @@ export const mutants: readonly Mutant[] = [
       const change = { phase: "stop_due", stopReason: "missing", attempts: 0, nextAttemptAt: ledger.readAt } as const;
       await store.save(ledger, { leases: { [instanceId]: change } });
     }`,
+    caughtBy: ["S9"],
     why: "what is not in a list is ended, also when the list could not be had",
   },
   {
@@ -84,6 +95,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/disks.ts",
     find: "const keepUntil = holding.readAt + TOMBSTONE_MS;",
     replace: "const keepUntil = holding.readAt;",
+    caughtBy: ["S2"],
     why: "a successor begins again with generations that were used",
   },
   {
@@ -91,6 +103,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/store/src/reserving.ts",
     find: "if (refusal !== undefined) throw refusal;",
     replace: "",
+    caughtBy: ["S8"],
     why: "two reservations at once both find room for one",
   },
   {
@@ -98,6 +111,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/sandboxes.ts",
     find: 'if (left <= 0) return "deleting";',
     replace: 'if (left <= options.waitMs) return "gone";',
+    caughtBy: ["S5"],
     why: "a caller is told that it is gone while it runs",
   },
   {
@@ -105,6 +119,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/shift.ts",
     find: "this.#goodUntil = options.askedAt + options.ticket.ttlMs - MARGIN_MS;",
     replace: "this.#goodUntil = options.askedAt + options.ticket.ttlMs * 10;",
+    caughtBy: ["ticket"],
     why: "a server acts for longer than it may, beside the one that took its place",
   },
   {
@@ -112,6 +127,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/launch.ts",
     find: "launch(refOf(lease), plan, signal)",
     replace: "launch({ ...refOf(lease), instanceId: `${lease.instanceId}-${lease.attempts}` }, plan, signal)",
+    caughtBy: ["S6"],
     why: "a repeated create makes another instance instead of accepting the first",
   },
   {
@@ -121,6 +137,7 @@ export const mutants: readonly Mutant[] = [
     replace: `const { turns, lastUsedAt } = { ...holding.sandbox, ...change.sandbox };
       const first = await store.save(holding, { ...change, sandbox: { turns, lastUsedAt } });
       const saved = first === undefined ? undefined : await store.save(first, change);`,
+    caughtBy: ["S7"],
     why: "a crash between the two leaves a sandbox that nothing removes",
   },
 ];

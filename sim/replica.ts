@@ -31,6 +31,8 @@ export interface Surroundings {
   readonly slots: number | null;
   readonly showsLogs: boolean;
   readonly timerGrainMs: () => number;
+  /** A server opens the store. */
+  readonly opens: () => void;
 }
 
 export interface ReplicaTraits {
@@ -88,6 +90,7 @@ export class Replica {
   start(): void {
     if (this.#running !== undefined || this.isGoneForEver) return;
     this.#starts++;
+    this.#surroundings.opens();
     const { scheduler, rng, newId, slots } = this.#surroundings;
     const door = this.#door();
     const lifecycle = new Lifecycle<SimLink>({

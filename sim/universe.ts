@@ -75,6 +75,11 @@ export class Universe {
       store: () => this.database.store,
       newId: (kind: string) => this.newId(kind),
       timerGrainMs: () => this.timerGrainMs,
+      opens: () => {
+        if (isShared) return;
+        this.database.voidTickets();
+        this.book.tickets.clear();
+      },
     };
     this.replicas = options.replicas.map((traits, i) => new Replica(`server${i}`, traits, surroundings));
     // A backup of a store that was never used is none: every one has the installation's id.

@@ -70,17 +70,7 @@ function goneOnlyOnEvidence({ actor, leases }: Commit, scene: Scene): void {
       () => `${say(after)} is called gone, and its launch is under way`,
     );
     const isSeen = history.absences.has(by(actor, instanceId));
-    judge.demand(
-      isSeen || evidence?.kind === "never_requested",
-      "S5",
-      () => `${say(after)}: nobody saw it absent`,
-    );
-    const wasAsked = history.launchSent.has(instanceId);
-    judge.demand(
-      !wasAsked || evidence?.kind !== "never_requested",
-      "S5",
-      () => `${say(after)} was requested`,
-    );
+    judge.demand(isSeen, "S5", () => `${say(after)}: nobody saw it absent`);
   }
 }
 

@@ -13,7 +13,6 @@ export class History {
   readonly names = new Map<string, number>();
   /** Launches that may still arrive within what the backend promises, by instance id. */
   readonly underWay = new Map<string, number>();
-  readonly launchSent = new Set<string>();
   /** What a server saw absent, by server and instance. */
   readonly absences = new Map<string, number>();
   /** What a server found in a list, by server. */

@@ -59,17 +59,13 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
   }
 
   sends({ actor, op, ref }: Parameters<ProviderWitness["sends"]>[0]): void {
-    const { history } = this.#scene;
     check.onlyOurs(op, ref, this.#scene);
     if ("instanceId" in ref) this.rates.asked(ref.instanceId, op);
     if (op === "observe") return;
     // What is left of a sandbox that was deleted belongs to nobody who could have a ticket for it.
     if (op !== "removeDisk" || this.#scene.book.ledgers.get(ref.sandboxId)?.sandbox !== undefined)
       check.underATicket(actor, op, ref.sandboxId, this.#scene);
-    if (op === "launch" && "instanceId" in ref) {
-      check.launchedFromARow(ref, this.#scene);
-      history.launchSent.add(ref.instanceId);
-    }
+    if (op === "launch" && "instanceId" in ref) check.launchedFromARow(ref, this.#scene);
     if (op === "stop" && "instanceId" in ref) {
       check.orphanAfterItsGrace(ref.instanceId, this.#scene);
       check.stopIsCounted(ref.instanceId, this.#scene);

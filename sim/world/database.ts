@@ -30,6 +30,14 @@ export class SimDatabase {
     this.#store = this.#storeOn(this.#db);
   }
 
+  /** As the only server of a data dir does when it opens it: whoever held a ticket is dead. */
+  voidTickets(): void {
+    for (const table of ["work", "job"])
+      this.#db.run(
+        `UPDATE ${table} SET ticket_owner = NULL, ticket_until = NULL WHERE ticket_until IS NOT NULL`,
+      );
+  }
+
   /** For what no code of ours would do. */
   run(sql: string): void {
     this.#db.run(sql);
