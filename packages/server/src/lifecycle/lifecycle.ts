@@ -92,6 +92,7 @@ export class Lifecycle<Link extends KeeperControl> {
       bell,
       newId,
       claims,
+      wasAbsent: (readAt) => sweeper.wasAbsent(readAt),
     });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
     this.#deps = { ...deps, store };

@@ -6,7 +6,7 @@ import {
   idleCheckAt,
   type KeeperControl,
   type ListFilter,
-  type NewSandbox,
+  newSandbox,
   type Provider,
   policyOf,
   type RecordedEntry,
@@ -44,8 +44,6 @@ import { claimOf, type InUse, type NewId, Waker } from "./waker.ts";
 const QUIET_MS = 15_000;
 /** What another server wrote shows only when one looks. */
 const LOOK_EVERY_MS = 500;
-/** Until there are more of them. */
-const TENANT = "default";
 
 export interface SandboxesDeps<Link extends KeeperControl> {
   readonly store: Store;
@@ -58,6 +56,8 @@ export interface SandboxesDeps<Link extends KeeperControl> {
   readonly bell: Bell;
   readonly clock: Clock;
   readonly newId: NewId;
+  /** Whether the times in what was read, or is about to be written, are those of a clock that was set since. */
+  readonly wasAbsent: (readAt: number) => Promise<boolean>;
   readonly claims: Pick<ClaimDesk, "lapsed">;
 }
 
@@ -76,15 +76,17 @@ export class Sandboxes<Link extends KeeperControl> {
     request: CreateSandbox,
     options: { idempotencyKey?: string; queueMs?: number } = {},
   ): Promise<Holding> {
-    const { store, room, queue, newId } = this.#deps;
+    const { store, room, queue, newId, wasAbsent } = this.#deps;
     const { name, ...rest } = request;
     const { spec, policy } = parts(rest);
     const provider = this.#provider(spec.provider);
     checkSupported(provider, spec);
     const id = newId("sandbox");
-    const asked = { name: name ?? id, spec, policy: policyOf(policy), labels: request.labels ?? {} };
+    const labels = request.labels ?? {};
+    const asked = { id, name: name ?? id, provider: provider.kind, spec, policy: policyOf(policy), labels };
     return queue.run(options.queueMs ?? 0, async () => {
-      const row = newSandbox(id, { ...asked, provider: provider.kind, now: await store.now() });
+      await wasAbsent(await store.now());
+      const row = newSandbox(asked, await store.now());
       return store.insertSandbox(row, {
         ...(options.idempotencyKey !== undefined && { idempotencyKey: options.idempotencyKey }),
         entry: { type: "created", detail: { name: row.name, provider: row.provider } },
@@ -114,7 +116,8 @@ export class Sandboxes<Link extends KeeperControl> {
   }
 
   async get(idOrName: string): Promise<Holding> {
-    return (await this.#deps.store.find(idOrName)) ?? this.#explainAbsence(idOrName);
+    const found = (await this.#deps.store.find(idOrName)) ?? (await this.#explainAbsence(idOrName));
+    return (await this.#deps.wasAbsent(found.readAt)) ? this.get(idOrName) : found;
   }
 
   list(filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }> {
@@ -315,28 +318,5 @@ function updated({ sandbox, lease, readAt }: Holding, { labels, ...wanted }: Upd
       },
     }),
     entries: [{ type: "updated", detail: { ...wanted, ...(labels !== undefined && { labels }) } }],
-  };
-}
-
-function newSandbox(
-  id: string,
-  asked: Pick<SandboxRow, "name" | "provider" | "spec" | "policy" | "labels"> & { now: number },
-): NewSandbox {
-  const { now, ...row } = asked;
-  return {
-    id,
-    ...row,
-    tenantId: TENANT,
-    desired: "active",
-    deleteMode: "graceful",
-    deleteReason: null,
-    createdAt: now,
-    lastUsedAt: now,
-    turns: [],
-    claim: null,
-    launchFailures: 0,
-    failure: null,
-    lastDeath: null,
-    diskRetryAt: null,
   };
 }

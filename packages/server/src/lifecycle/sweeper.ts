@@ -147,6 +147,17 @@ export class Sweeper {
     return this.#looking;
   }
 
+  /**
+   * Whether nobody was there until `readAt`, or the clock was set since: then all waits have been put right, and what
+   * was read must be read again. Asked before new times are written, so that those are not put right, too.
+   */
+  async wasAbsent(readAt: number): Promise<boolean> {
+    const { providers } = this.#deps;
+    if (![...providers.keys()].some((provider) => this.#isAbsence(provider, readAt))) return false;
+    await this.afterAbsence();
+    return true;
+  }
+
   async #lookForAbsence(): Promise<void> {
     const { store, providers } = this.#deps;
     const now = await store.now();
@@ -159,13 +170,18 @@ export class Sweeper {
     // Another server may have seen it, and given it back.
     await hosts.read();
     const byMs = this.#unseenFor(provider, now);
-    if (Math.abs(byMs) > ABSENCE_MS && hosts.get(provider).lastSeenAt !== null) {
+    if (this.#isAbsence(provider, now)) {
       log.warn("nobody was watching, or the clock was set: all waits go on from here", { provider, byMs });
       for (const id of await store.unsettled()) await this.#shift(id, provider, byMs);
       // Its time may be a year away now, and a backend that was out of reach is probed by it alone.
       await store.hurryJob(sweepJob(provider));
     }
     await hosts.seen(provider, now);
+  }
+
+  #isAbsence(provider: string, now: number): boolean {
+    const isKnown = this.#deps.hosts.get(provider).lastSeenAt !== null;
+    return isKnown && Math.abs(this.#unseenFor(provider, now)) > ABSENCE_MS;
   }
 
   #unseenFor(provider: string, now: number): number {
