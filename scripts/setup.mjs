@@ -21,6 +21,7 @@ const testPackages = {
   less: "less",
   tmux: "tmux",
   strace: "strace",
+  faketime: "faketime",
   initdb: "postgresql",
 };
 
