@@ -4,6 +4,7 @@ export * from "./clock.ts";
 export * from "./due.ts";
 export * from "./keeper.ts";
 export * from "./lease.ts";
+export * from "./new-rows.ts";
 export * from "./next-step.ts";
 export * from "./policy.ts";
 export * from "./provider.ts";

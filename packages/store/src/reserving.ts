@@ -6,6 +6,7 @@ import {
   type NewLease,
   refusalOf,
   type Usage,
+  untouchedLease,
 } from "@holdfast/core";
 import { first, insertInto, type Tx, update } from "./driver.ts";
 import { lockLedger, settle } from "./ledgers.ts";
@@ -43,7 +44,7 @@ export async function launch(tx: Tx, ledger: Holding, { lease, rules }: Wish): P
     fence: ledger.sandbox.fence + 1,
     hasDisk: true,
   } as const;
-  const reserved: Lease = { ...untouched, ...lease, generation: next.generation, fence: next.fence };
+  const reserved: Lease = { ...untouchedLease, ...lease, generation: next.generation, fence: next.fence };
   await update(tx, "sandbox", ["id", ledger.sandboxId], sandboxColumns(next));
   await insertInto(tx, "instance", leaseColumns(reserved));
   return { ...ledger, sandbox: { ...ledger.sandbox, ...next }, lease: reserved };
@@ -73,23 +74,3 @@ async function usage(tx: Tx, { tenantId, provider }: NewLease): Promise<Usage> {
     diskBytes: Number(row?.disk_bytes),
   };
 }
-
-/** A lease under which nothing was asked for yet. */
-const untouched = {
-  origin: "launch",
-  phase: "reserved",
-  limits: null,
-  createSentAt: null,
-  settleUntil: null,
-  admittedAt: null,
-  idleCheckAt: null,
-  hardStopAt: null,
-  stopReason: null,
-  stopMode: "graceful",
-  attempts: 0,
-  attemptDeadlineAt: null,
-  nextAttemptAt: null,
-  missingSince: null,
-  lastError: null,
-  evidence: null,
-} as const;

@@ -1,4 +1,13 @@
-import { type FoundInstance, type Lease, type Ledger, type NewSandbox, policyOf } from "@holdfast/core";
+import {
+  type FoundInstance,
+  type Lease,
+  type Ledger,
+  type NewSandbox,
+  newSandbox,
+  policyOf,
+  TENANT,
+  untouchedLease,
+} from "@holdfast/core";
 
 // Rows for what a sweep found.
 
@@ -24,54 +33,25 @@ export function hunted(
 /** A row for an instance that has none. It is never admitted, so it needs no secret. */
 export function foundLease(provider: string, { ref, fence, createdAt }: FoundInstance, now: number): Lease {
   return {
+    ...untouchedLease,
     ...ref,
-    tenantId: "default",
+    tenantId: TENANT,
     provider,
     fence: fence ?? 0,
     origin: "orphan",
     phase: "stop_due",
     secret: "",
-    limits: null,
     reservation: { memoryBytes: 0, diskBytes: 0 },
     createdAt: createdAt ?? now,
     notAfter: now,
     createSentAt: createdAt,
-    settleUntil: null,
     startupDeadlineAt: now,
-    admittedAt: null,
-    idleCheckAt: null,
-    hardStopAt: null,
-    stopReason: null,
-    stopMode: "graceful",
-    attempts: 0,
-    attemptDeadlineAt: null,
-    nextAttemptAt: null,
-    missingSince: null,
-    lastError: null,
-    evidence: null,
   };
 }
 
 /** A sandbox for a disk whose own the rows have forgotten; whoever owns the work on it can find it by its id. */
 export function recoveredSandbox(provider: string, sandboxId: string, now: number): NewSandbox {
-  return {
-    id: sandboxId,
-    name: `recovered-${sandboxId}`,
-    tenantId: "default",
-    provider,
-    spec: {},
-    policy: policyOf({}),
-    labels: { "holdfast.recovered": "true" },
-    desired: "active",
-    deleteMode: "graceful",
-    deleteReason: null,
-    createdAt: now,
-    lastUsedAt: now,
-    turns: [],
-    claim: null,
-    launchFailures: 0,
-    failure: null,
-    lastDeath: null,
-    diskRetryAt: null,
-  };
+  const labels = { "holdfast.recovered": "true" };
+  const name = `recovered-${sandboxId}`;
+  return newSandbox({ id: sandboxId, name, provider, spec: {}, policy: policyOf({}), labels }, now);
 }
