@@ -15,8 +15,6 @@ import { type Shift, TicketLost } from "./shift.ts";
 
 /** One look and one handshake. */
 const CONNECT_MS = 20_000;
-/** A line that breaks sooner is not looked after before: one that breaks again and again must not make us spin. */
-const SHORTEST_LINE_MS = 1_000;
 
 /** Looks for the instance, reaches its keeper, and opens its gate if the rows still say so. */
 export async function connect(holding: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
@@ -63,26 +61,16 @@ function reach(
   seen: Extract<Observation, { state: "running" }>,
   deps: EffectDeps,
 ): Promise<void> {
-  const { instanceId, secret, fence } = lease;
-  const since = deps.clock.now();
+  const { instanceId, secret, fence, sandboxId } = lease;
   return deps.keepers.connect({
     instanceId,
     address: seen.keeper,
     secret,
     fence,
     admit: (link) => admit(link, holding, lease, deps),
-    onEnd: () => void kickLater(lease, since + SHORTEST_LINE_MS, deps),
+    now: deps.clock.now(),
+    onEnd: () => deps.kick(sandboxId),
   });
-}
-
-async function kickLater(
-  { sandboxId }: Lease,
-  notBefore: number,
-  { clock, closing, kick }: EffectDeps,
-): Promise<void> {
-  const ms = notBefore - clock.now();
-  if (ms > 0) await clock.sleep(ms, closing);
-  kick(sandboxId);
 }
 
 async function admit(link: KeeperControl, holding: Holding, lease: Lease, deps: EffectDeps): Promise<void> {

@@ -21,12 +21,13 @@ function someKeepers({ breaksAtOnce = (): boolean => false } = {}) {
       }) as unknown as KeeperControl,
   );
   const ended: number[] = [];
-  const connect = (admit: () => Promise<void> = async () => {}) =>
+  const connect = (admit: () => Promise<void> = async () => {}, now = 0) =>
     keepers.connect({
       instanceId: "i1",
       address: { kind: "unix", path: "/nowhere" },
       secret: "s",
       fence: 1,
+      now,
       admit,
       onEnd: () => void ended.push(lines.length),
     });
@@ -40,6 +41,18 @@ test("a line stands until it ends, and its end is told once", async () => {
   lines[0]?.onEnd();
   lines[0]?.onEnd();
   expect([keepers.link("i1"), ended]).toEqual([undefined, [1]]);
+});
+
+test("after a line that broke in its first second the next is refused for the rest of it", async () => {
+  const { keepers, lines, connect } = someKeepers();
+  await connect();
+  lines[0]?.onEnd();
+  expect(await connect(undefined, 999).catch(({ code }) => code)).toBe("unavailable");
+  await connect(undefined, 1_000);
+  // One that we dropped ourselves did not break.
+  keepers.drop("i1");
+  await connect(undefined, 1_001);
+  expect(lines).toHaveLength(3);
 });
 
 test("a keeper that is not admitted has no line", async () => {

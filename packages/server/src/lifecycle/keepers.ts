@@ -1,6 +1,9 @@
 import type { KeeperAddress, KeeperControl, KeeperDoor } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 
+/** A line that broke sooner is an attempt that failed: one that breaks again and again must not make us spin. */
+const SHORTEST_LINE_MS = 1_000;
+
 interface Contact<Link> {
   readonly link: Link;
   readonly watch: { close(): void };
@@ -9,6 +12,8 @@ interface Contact<Link> {
 /** The lines to the keepers that this server has admitted, by instance id. Memory only: a restart builds it anew. */
 export class Keepers<Link extends KeeperControl = KeeperControl> {
   readonly #contacts = new Map<string, Contact<Link>>();
+  /** When the lines were made that broke by themselves. */
+  readonly #broken = new Map<string, number>();
   readonly #door: KeeperDoor<Link>;
 
   constructor(door: KeeperDoor<Link>) {
@@ -25,10 +30,13 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
     address: KeeperAddress;
     secret: string;
     fence: number;
+    now: number;
     admit: (link: KeeperControl) => Promise<void>;
     onEnd: () => void;
   }): Promise<void> {
-    const { instanceId, address, secret, fence } = options;
+    const { instanceId, address, secret, fence, now } = options;
+    if (now - (this.#broken.get(instanceId) ?? Number.NEGATIVE_INFINITY) < SHORTEST_LINE_MS)
+      throw brokeAtOnce();
     const link = this.#door({ address, secret, fence });
     await options.admit(link);
     let hasEnded = false;
@@ -38,15 +46,17 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
         // A line that was replaced meanwhile says nothing about the one that is there now.
         if (this.#contacts.get(instanceId)?.link !== link) return;
         this.#contacts.delete(instanceId);
+        this.#broken.set(instanceId, now);
         options.onEnd();
       },
     });
-    if (hasEnded) throw new HoldfastError("unavailable", "the keeper went away as soon as it was reached");
+    if (hasEnded) throw brokeAtOnce();
     this.drop(instanceId);
     this.#contacts.set(instanceId, { link, watch });
   }
 
   drop(instanceId: string): void {
+    this.#broken.delete(instanceId);
     this.#contacts.get(instanceId)?.watch.close();
     this.#contacts.delete(instanceId);
   }
@@ -54,4 +64,8 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
   close(): void {
     for (const instanceId of [...this.#contacts.keys()]) this.drop(instanceId);
   }
+}
+
+function brokeAtOnce(): HoldfastError {
+  return new HoldfastError("unavailable", "the line to the keeper broke as soon as it was made");
 }

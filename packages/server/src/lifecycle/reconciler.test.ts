@@ -110,6 +110,43 @@ test("scenario 52: a clock that is put on by an hour ends no turn early, not eve
   await world.clock.until(() => world.isGone("one"), { withinMs: 400_000 });
 });
 
+test("scenario 52: a clock that is put back by an hour is noticed once, however many calls come just then", async () => {
+  await world.running("one", { persistent: false, turnTimeoutSeconds: 600 });
+  await world.server.turns.begin("one", {});
+  await world.clock.pass(1_000);
+  world.clock.wallAheadMs -= HOUR;
+  const { sandboxId } = await world.server.sandboxes.get("one");
+  const calls = ["other", "another", sandboxId].map((id) => world.server.reconciler.settle(id));
+  await world.clock.pass(300_000);
+  await Promise.all(calls);
+  expect(await world.phaseOf("one")).toBe("live");
+});
+
+test("scenario 52: a clock that is put back by a year does not put off the probe of a backend that is away", async () => {
+  await world.running("one", { onIdle: "keep" });
+  world.provider.faults.backend = "unreachable";
+  await world.clock.pass(10 * 60_000);
+  world.clock.wallAheadMs -= 365 * 24 * HOUR;
+  delete world.provider.faults.backend;
+  await world.clock.pass(3 * 60_000);
+  await world.server.sandboxes.create({ name: "two" });
+});
+
+test("L4: a line that breaks again and again is sought with backoff", async () => {
+  const { lease, sandboxId } = await world.running("one");
+  const save = world.store.save.bind(world.store);
+  world.store.save = async (before, change, ticket) => {
+    const saved = await save(before, change, ticket);
+    if (change.entries?.[0]?.type === "adopted") queueMicrotask(() => world.cutLines(lease));
+    return saved;
+  };
+  world.cutLines(lease);
+  await world.clock.pass(10_000);
+  const entries = await world.store.timeline(sandboxId, { since: 0, limit: 1_000 });
+  expect(entries.filter(({ type }) => type === "adopted").length).toBeWithin(3, 8);
+  expect(await world.phaseOf("one")).toBe("live");
+});
+
 test("a start that loses against a stop is told so", async () => {
   await world.running("one");
   await world.server.sandboxes.stop("one");

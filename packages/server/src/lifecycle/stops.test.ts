@@ -28,11 +28,12 @@ test("scenario 23: 1000 repeated stops and deletes reset nothing, and cost the b
   world.provider.faults.stop = "survives";
   await world.server.sandboxes.stop("one");
   await world.clock.until(async () => (await attempts()) === 3, { withinMs: 60_000 });
-  const before = (await world.store.find("one"))?.lease;
+  const before = await world.store.find("one");
   for (let i = 0; i < 500; i++) await world.server.sandboxes.stop("one");
+  expect(await world.store.find("one")).toEqual(before);
   for (let i = 0; i < 500; i++) await world.server.sandboxes.delete("one", graceful);
   await settled();
-  expect((await world.store.find("one"))?.lease).toEqual(before as never);
+  expect((await world.store.find("one"))?.lease).toEqual(before?.lease);
   expect(stops).toEqual(["graceful", "graceful", "force"]);
 });
 
@@ -46,6 +47,7 @@ test("scenario 27: a forced deletion escalates once, and a later graceful one ta
     await settled();
   }
   expect(stops).toEqual(["graceful", "force"]);
+  expect((await world.store.find("one"))?.sandbox.deleteMode).toBe("force");
   delete world.provider.faults.stop;
   await world.clock.until(() => world.isGone("one"), { withinMs: 60_000 });
   expect(stops).toEqual(["graceful", "force", "force"]);
@@ -59,6 +61,10 @@ test("scenario 25: when the attempts are spent it is quarantined, and a call tha
   expect(stops).toHaveLength(6);
   const calls = Array.from({ length: 20 }, () => world.server.sandboxes.use("one").catch(({ code }) => code));
   expect(new Set(await Promise.all(calls))).toEqual(new Set(["cleanup_quarantined"]));
+  expect(stops).toHaveLength(7);
+  // Not more often than every ten seconds, whoever asks.
+  await world.clock.pass(9_000);
+  await world.server.sandboxes.use("one").catch(() => {});
   expect(stops).toHaveLength(7);
   // Its own timer goes on from there, and it is never given up.
   await world.clock.pass(6 * 3_600_000);

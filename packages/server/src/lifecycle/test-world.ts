@@ -29,9 +29,7 @@ export class TestWorld {
     const kill = this.provider.kill.bind(this.provider);
     this.provider.kill = (ref) => {
       kill(ref);
-      const watches = this.#watches.get(ref.instanceId) ?? [];
-      this.#watches.delete(ref.instanceId);
-      for (const onEnd of watches) onEnd();
+      this.cutLines(ref);
     };
     this.server = this.newServer();
   }
@@ -70,6 +68,13 @@ export class TestWorld {
 
   async isGone(idOrName: string): Promise<boolean> {
     return (await this.store.find(idOrName)) === undefined;
+  }
+
+  /** Ends the lines to a keeper, which goes on. */
+  cutLines({ instanceId }: Pick<InstanceRef, "instanceId">): void {
+    const watches = this.#watches.get(instanceId) ?? [];
+    this.#watches.delete(instanceId);
+    for (const onEnd of watches) onEnd();
   }
 
   async close(): Promise<void> {
