@@ -240,6 +240,19 @@ function catches(pid: number, signal: number): boolean {
   return ((BigInt(`0x${mask ?? 0}`) >> BigInt(signal - 1)) & 1n) === 1n;
 }
 
+test("a boot message in a file is gone before the keeper answers", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
+  const boot = bootIn(dir);
+  const file = join(dir, "boot.json");
+  writeFileSync(file, JSON.stringify(boot), { mode: 0o400 });
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, "main.ts"), "--boot-file", file, "test"]);
+  while (!existsSync(boot.socketPath)) await Bun.sleep(2);
+  expect(existsSync(file)).toBe(false);
+  child.kill("SIGTERM");
+  expect(await child.exited).toBe(0);
+  rmSync(dir, { recursive: true });
+});
+
 test("a wrong boot message is said plainly", async () => {
   const main = join(import.meta.dir, "main.ts");
   const { stderr, exitCode } = Bun.spawnSync([process.execPath, main, "--boot-fd", "99", "x"]);
@@ -247,7 +260,7 @@ test("a wrong boot message is said plainly", async () => {
   const usage = Bun.spawnSync([process.execPath, main]);
   expect([usage.exitCode, usage.stderr.toString()]).toEqual([
     1,
-    "holdfast keeper: usage: keeper --boot-fd N NAME\n",
+    "holdfast keeper: usage: keeper --boot-fd N NAME, or keeper --boot-file PATH NAME\n",
   ]);
 });
 

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, readFileSync, unlinkSync } from "node:fs";
 import { KeeperBoot } from "@holdfast/protocol";
 import { becomeUndumpable } from "./engine/libc.ts";
 import { prepareTags } from "./engine/oom-score.ts";
@@ -7,7 +7,8 @@ import { startKeeper } from "./keeper.ts";
 
 /**
  * `keeper --boot-fd N NAME`: reads its boot message from descriptor N, so that the secret is in no argument and no
- * environment. NAME is the instance's, for whoever looks at the host's list of processes.
+ * environment. `keeper --boot-file PATH NAME`: where whoever starts us can hand down no descriptor, from a file that we
+ * remove before anything else runs here. NAME is the instance's, for whoever looks at the host's list of processes.
  */
 async function main(argv: readonly string[]): Promise<void> {
   // First of all: to the first process of a namespace the kernel delivers only signals that it handles.
@@ -31,16 +32,26 @@ async function main(argv: readonly string[]): Promise<void> {
 }
 
 function readBoot(argv: readonly string[]): KeeperBoot {
-  const fd = Number(argv[argv.indexOf("--boot-fd") + 1]);
-  if (!argv.includes("--boot-fd") || !Number.isInteger(fd)) {
-    throw new Error("usage: keeper --boot-fd N NAME");
-  }
+  const argumentOf = (option: string): string | undefined =>
+    argv.includes(option) ? argv[argv.indexOf(option) + 1] : undefined;
+  const file = argumentOf("--boot-file");
+  if (file !== undefined) return readBootFile(file);
+  const fd = Number(argumentOf("--boot-fd"));
+  if (!Number.isInteger(fd))
+    throw new Error("usage: keeper --boot-fd N NAME, or keeper --boot-file PATH NAME");
   fstatSync(fd); // says plainly that the descriptor is not open
   try {
     return KeeperBoot.parse(JSON.parse(readFileSync(fd, "utf8")));
   } finally {
     closeSync(fd);
   }
+}
+
+function readBootFile(path: string): KeeperBoot {
+  const text = readFileSync(path, "utf8");
+  // The work runs as the same user as we do: the secret may not lie there when it starts.
+  unlinkSync(path);
+  return KeeperBoot.parse(JSON.parse(text));
 }
 
 function report(error: unknown): void {
