@@ -123,7 +123,7 @@ export class TestWorld {
   }
 }
 
-export function withLease(holding: Holding | undefined): Holding & { lease: Lease } {
+function withLease(holding: Holding | undefined): Holding & { lease: Lease } {
   if (holding?.lease === undefined) throw new Error("it has no instance");
   return { ...holding, lease: holding.lease };
 }
