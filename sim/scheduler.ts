@@ -41,15 +41,18 @@ export interface Entry extends Parked {
 export class Scheduler {
   readonly #rng: Rng;
   readonly #trace: Trace;
+  readonly #choose: (count: number) => number;
   readonly #later = new DueHeap<Entry>();
   readonly #ready: Entry[] = [];
   #ids = 0;
   now = 0;
   steps = 0;
 
-  constructor(options: { rng: Rng; trace: Trace }) {
+  /** `choose`: which of so many is next; else the numbers decide. */
+  constructor(options: { rng: Rng; trace: Trace; choose?: ((count: number) => number) | undefined }) {
     this.#rng = options.rng;
     this.#trace = options.trace;
+    this.#choose = options.choose ?? ((count) => Math.floor(this.#rng.next() * count));
   }
 
   park(parked: Parked): Entry {
@@ -88,11 +91,6 @@ export class Scheduler {
     return true;
   }
 
-  /** How many could be next: for a search through all orders. */
-  get readyCount(): number {
-    return this.#ready.length;
-  }
-
   #next(until: number): Entry | undefined {
     for (;;) {
       this.#promote();
@@ -116,7 +114,7 @@ export class Scheduler {
 
   #takeReady(): Entry | undefined {
     if (this.#ready.length === 0) return undefined;
-    const index = this.#ready.length === 1 ? 0 : Math.floor(this.#rng.next() * this.#ready.length);
+    const index = this.#ready.length === 1 ? 0 : this.#choose(this.#ready.length);
     const entry = this.#ready[index];
     const last = this.#ready.pop();
     if (last !== undefined && last !== entry) this.#ready[index] = last;

@@ -26,6 +26,8 @@ export interface UniverseOptions {
   readonly trace: Trace;
   readonly coverage: Coverage;
   readonly showsLogs: boolean;
+  /** For a search through all orders: which of so many is next. */
+  readonly choose?: (count: number) => number;
 }
 
 /** One run's whole world: servers, store, backends, keepers, and everybody who watches them. */
@@ -58,7 +60,7 @@ export class Universe {
     this.rng = new Rng(seed);
     this.coverage = coverage;
     this.#trace = trace;
-    this.scheduler = new Scheduler({ rng: this.rng, trace });
+    this.scheduler = new Scheduler({ rng: this.rng, trace, choose: options.choose });
     this.faults = new Faults({ plan, rng: this.rng, coverage });
     const isShared = options.replicas.length > 1;
     this.database = new SimDatabase({ now: () => this.storeNow(), newId: () => this.newId("hf"), isShared });

@@ -1,6 +1,6 @@
 import { evidenceKinds, type Lease, leaseDueAt, retryMs } from "@holdfast/core";
 import type { Commit } from "../book.ts";
-import { by, instanceOf, type Scene, say } from "./scene.ts";
+import { instanceOf, knew, type Scene, say } from "./scene.ts";
 
 const ending: ReadonlySet<string> = new Set(["stop_due", "stopping", "quarantined", "debt"]);
 
@@ -69,7 +69,7 @@ function goneOnlyOnEvidence({ actor, leases }: Commit, scene: Scene): void {
       "S5",
       () => `${say(after)} is called gone, and its launch is under way`,
     );
-    const isSeen = history.absences.has(by(actor, instanceId));
+    const isSeen = knew(history.absences, actor, instanceId) !== undefined;
     judge.demand(isSeen, "S5", () => `${say(after)}: nobody saw it absent`);
   }
 }
@@ -194,7 +194,7 @@ function idleOnlyWhenIdle({ before, after, leases, decidedAt }: Commit, scene: S
 /** S9: Nothing is killed on the strength of a failed or partial listing: what gets a row was in a list that its writer had. */
 function foundOnlyWhenListed({ actor, change }: Commit, { judge, history }: Scene): void {
   if (change.found === undefined) return;
-  const isListed = history.listed.get(by(actor, ""))?.has(change.found.instanceId) ?? false;
+  const isListed = knew(history.listed, actor, "")?.has(change.found.instanceId) ?? false;
   const { found } = change;
   judge.demand(isListed, "S9", () => `${say(found)} got a row, and nobody listed it`);
 }

@@ -68,3 +68,8 @@ export function say({ instanceId, sandboxId, generation, phase }: Lease): string
 export function by(actor: Actor, id: string): string {
   return `${actor.name}#${actor.epoch} ${id}`;
 }
+
+/** What it sent may arrive after its death: then it is what it knew in its last life that counts. */
+export function knew<T>(map: ReadonlyMap<string, T>, { name, epoch }: Actor, id: string): T | undefined {
+  return map.get(`${name}#${epoch} ${id}`) ?? map.get(`${name}#${epoch - 1} ${id}`);
+}

@@ -26,7 +26,14 @@ export class Stage {
   readonly #trace = new Trace();
 
   constructor(
-    options: { servers?: number; remote?: boolean; slots?: number; seed?: number; plan?: FaultPlan } = {},
+    options: {
+      choose?: (count: number) => number;
+      servers?: number;
+      remote?: boolean;
+      slots?: number;
+      seed?: number;
+      plan?: FaultPlan;
+    } = {},
   ) {
     const { servers = 1, remote = false, slots = null, seed = 1, plan = {} } = options;
     this.universe = new Universe({
@@ -36,6 +43,7 @@ export class Stage {
       trace: this.#trace,
       coverage: new Coverage(),
       showsLogs: true,
+      ...(options.choose !== undefined && { choose: options.choose }),
     });
     for (const replica of this.universe.replicas) replica.start();
     this.advance(SECOND);
