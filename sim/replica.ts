@@ -49,6 +49,7 @@ export class Replica {
   readonly actor: Actor;
   /** Which of its lines are cut. */
   readonly cut = { store: false, provider: false, keepers: false };
+  wasClockSet = false;
   /** Nobody starts it again. */
   isGoneForEver = false;
   readonly #traits: ReplicaTraits;
@@ -84,6 +85,7 @@ export class Replica {
 
   /** Somebody sets its wall clock. */
   jump(ms: number): void {
+    this.wasClockSet = true;
     this.#jumpedMs += ms;
   }
 

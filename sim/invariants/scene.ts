@@ -48,6 +48,8 @@ export interface Scene {
   readonly installationId: () => string;
   /** There is one server: nobody could take its tickets, and the store's clock is its machine's, which may be set. */
   readonly isAlone: () => boolean;
+  /** The store's clock was set: ages that were written before mean little. */
+  readonly wasClockSet: () => boolean;
   /** The name under which a server holds its tickets. */
   readonly ownerOf: (actor: Actor) => string;
 }

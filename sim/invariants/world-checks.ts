@@ -104,7 +104,7 @@ export function onlyOurs(op: string, ref: SandboxRef, scene: Scene): void {
 export function orphanAfterItsGrace(instanceId: string, scene: Scene): void {
   const { judge, book, scheduler, history } = scene;
   const lease = book.leases.get(instanceId);
-  if (lease?.origin !== "orphan") return;
+  if (lease?.origin !== "orphan" || scene.wasClockSet()) return;
   const found = [...scene.backends.values()].flatMap(({ instances }) => [...instances.values()]);
   const instance = found.find(({ ref }) => ref.instanceId === instanceId);
   if (instance === undefined || instance.legacy) return;
