@@ -172,9 +172,10 @@ export interface Store {
   hurryJob(name: string): Promise<void>;
 
   hosts(): Promise<Host[]>;
-  saveHost(host: Host): Promise<void>;
+  /** Only what is named changes: another server may just have found something else out. Gives the whole row. */
+  saveHost(provider: string, change: Partial<Omit<Host, "provider">>): Promise<Host>;
 
-  /** Every sandbox id with an instance that is not gone, or with a deletion that is not finished. */
+  /** Every sandbox id with a deadline: an instance that is not gone, a deletion, a turn. */
   unsettled(): Promise<string[]>;
   /** All leases that are not gone, and those that are but not forgotten, of one provider: what a sweep compares with. */
   leasesOf(provider: string): Promise<Lease[]>;

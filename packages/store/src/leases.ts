@@ -7,7 +7,11 @@ export const UNSETTLED = `SELECT sandbox_id AS id FROM instance WHERE phase <> '
   UNION SELECT id FROM sandbox WHERE desired = 'deleted'`;
 
 export async function unsettled(tx: Tx): Promise<string[]> {
-  return (await tx.all(`${UNSETTLED} ORDER BY id`)).map(({ id }) => String(id));
+  // Both: a row that has lost its due time is still found, and so is a turn that only has one.
+  const rows = await tx.all(
+    `${UNSETTLED} UNION SELECT sandbox_id FROM work WHERE due_at IS NOT NULL ORDER BY id`,
+  );
+  return rows.map(({ id }) => String(id));
 }
 
 export async function leasesOf(tx: Tx, provider: string): Promise<Lease[]> {

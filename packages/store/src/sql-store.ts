@@ -150,8 +150,8 @@ export class SqlStore implements Store {
     return this.#driver.read((tx) => hosts.hosts(tx));
   }
 
-  saveHost(host: Host): Promise<void> {
-    return this.#driver.write((tx) => hosts.saveHost(tx, host));
+  saveHost(provider: string, change: Partial<Omit<Host, "provider">>): Promise<Host> {
+    return this.#driver.write((tx) => hosts.saveHost(tx, provider, change));
   }
 
   unsettled(): Promise<string[]> {

@@ -45,22 +45,24 @@ export function jobSuite(context: Context): void {
     expect(await store.takeJobs(minute)).toMatchObject([{ memory: {} }]);
   });
 
-  test("a host is written and read as it is", async () => {
+  test("of a host only what is named is changed", async () => {
     const { store } = context();
     const host = {
-      provider: "b",
       failures: 2,
       nextProbeAt: 9,
       lastError: "no route",
       lastSeenAt: 4,
       closedBecause: null,
     };
-    await store.saveHost(host);
-    await store.saveHost({ ...host, provider: "a", nextProbeAt: null, lastSeenAt: null });
-    await store.saveHost({ ...host, failures: 3, closedBecause: "EROFS" });
+    expect(await store.saveHost("b", host)).toEqual({ ...host, provider: "b" });
+    await store.saveHost("a", { lastSeenAt: 7 });
+    await store.saveHost("b", { closedBecause: "EROFS" });
+    await store.saveHost("b", { failures: 3, nextProbeAt: null });
+    await store.saveHost("b", {});
+    const blank = { failures: 0, nextProbeAt: null, lastError: null, lastSeenAt: null, closedBecause: null };
     expect(await store.hosts()).toEqual([
-      { ...host, provider: "a", nextProbeAt: null, lastSeenAt: null },
-      { ...host, failures: 3, closedBecause: "EROFS" },
+      { ...blank, provider: "a", lastSeenAt: 7 },
+      { ...host, provider: "b", failures: 3, nextProbeAt: null, closedBecause: "EROFS" },
     ]);
   });
 }

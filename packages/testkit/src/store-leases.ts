@@ -190,12 +190,13 @@ export function leaseSuite(context: Context): void {
     expect(await store.leasesOf("fake")).toMatchObject([{ phase: "quarantined" }]);
   });
 
-  test("unsettled: instances that are not gone, and deletions that are not finished", async () => {
+  test("unsettled: instances that are not gone, deletions that are not finished, and open turns", async () => {
     const { store } = context();
     await insertReserved(store, "s1");
     await insert(store, { id: "s2", name: "two", desired: "deleted" });
     await insert(store, { id: "s3", name: "three" });
-    expect(await store.unsettled()).toEqual(["s1", "s2"]);
+    await insert(store, { id: "s4", name: "four", turns: [{ turnId: "t", startedAt: 1, expiresAt: 9 }] });
+    expect(await store.unsettled()).toEqual(["s1", "s2", "s4"]);
   });
 
   test("leases page by page, and by provider", async () => {

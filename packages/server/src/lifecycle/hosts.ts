@@ -38,7 +38,7 @@ export class Hosts {
   async answered(provider: string): Promise<void> {
     const host = this.get(provider);
     if (host.failures === 0) return;
-    await this.#write({ ...host, failures: 0, nextProbeAt: null, lastError: null });
+    await this.#write(provider, { failures: 0, nextProbeAt: null, lastError: null });
   }
 
   async missed(provider: string, error: HoldfastError): Promise<void> {
@@ -50,11 +50,11 @@ export class Hosts {
       : null;
     if (isOut && host.nextProbeAt === null)
       this.#log.error("provider unreachable", { provider, error: error.message });
-    await this.#write({ ...host, failures, nextProbeAt, lastError: error.message });
+    await this.#write(provider, { failures, nextProbeAt, lastError: error.message });
   }
 
   async seen(provider: string, lastSeenAt: number): Promise<void> {
-    await this.#write({ ...this.get(provider), lastSeenAt });
+    await this.#write(provider, { lastSeenAt });
   }
 
   /** An operation found the file system unusable: what runs goes on, nothing new begins. */
@@ -63,12 +63,11 @@ export class Hosts {
     // By its name it is known later whether time and room can heal it.
     const errno = String(error.details?.errno ?? "");
     const closedBecause = error.message.includes(errno) ? error.message : `${errno}: ${error.message}`;
-    await this.#write({ ...this.get(provider), closedBecause });
+    await this.#write(provider, { closedBecause });
   }
 
   async reopen(provider: string): Promise<void> {
-    const host = this.get(provider);
-    if (host.closedBecause !== null) await this.#write({ ...host, closedBecause: null });
+    if (this.get(provider).closedBecause !== null) await this.#write(provider, { closedBecause: null });
   }
 
   /** Refuses what would need a backend that cannot be reached. */
@@ -82,9 +81,8 @@ export class Hosts {
     });
   }
 
-  async #write(host: Host): Promise<void> {
-    await this.#store.saveHost(host);
-    this.#known.set(host.provider, host);
+  async #write(provider: string, change: Partial<Omit<Host, "provider">>): Promise<void> {
+    this.#known.set(provider, await this.#store.saveHost(provider, change));
   }
 }
 

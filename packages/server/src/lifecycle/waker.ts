@@ -134,6 +134,8 @@ export class Waker<Link extends KeeperControl> {
     if (lease === undefined || !waits || lease.nextAttemptAt === null || lease.nextAttemptAt <= readAt)
       return;
     if (clock.now() - (this.#hurriedAt.get(sandboxId) ?? Number.NEGATIVE_INFINITY) < HURRY_EVERY_MS) return;
+    for (const [id, at] of this.#hurriedAt)
+      if (clock.now() - at >= HURRY_EVERY_MS) this.#hurriedAt.delete(id);
     this.#hurriedAt.set(sandboxId, clock.now());
     await store.save(holding, { leases: { [lease.instanceId]: { nextAttemptAt: readAt } } });
   }
