@@ -1,4 +1,4 @@
-import type { InstanceRef, Lease, Ledger } from "@holdfast/core";
+import type { InstanceRef, Lease } from "@holdfast/core";
 import type { Book } from "../book.ts";
 import type { Coverage } from "../coverage.ts";
 import type { Judge } from "../judge.ts";
@@ -27,8 +27,8 @@ export class History {
   readonly abandoned = new Set<string>();
   /** Outputs that a client was told are safe, by sandbox. */
   readonly acked = new Map<string, string[]>();
-  /** What a server last read of a sandbox, by server and sandbox. */
-  readonly reads = new Map<string, { step: number; ledger: Ledger | undefined }>();
+  /** When a server last read that an instance is the current one of a sandbox that is wanted, by server and instance. */
+  readonly wantedReads = new Map<string, number>();
   /** When a keeper last told a server who it is, by server and instance. */
   readonly greetings = new Map<string, number>();
   /** Sandboxes that a restored backup has forgotten, or knows only as they were. */

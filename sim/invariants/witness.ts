@@ -29,13 +29,8 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
   asks(): void {}
 
   applied(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): void {
-    const { book, history, scheduler, coverage } = this.#scene;
-    if (op === "ledger" || op === "holding") {
-      history.reads.set(by(actor, String(args[0])), {
-        step: scheduler.steps,
-        ledger: answer as Ledger | undefined,
-      });
-    }
+    const { book, history, coverage } = this.#scene;
+    if (op === "ledger" || op === "holding") this.#read(actor, answer as Ledger | undefined);
     const commit = book.enter(actor, op, args, answer);
     if (commit === undefined) return;
     if (commit.after.sandbox?.desired === "deleted") history.deleted.add(commit.sandboxId);
@@ -49,6 +44,12 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     this.rates.committed(commit);
     for (const holds of commitChecks) holds(commit, this.#scene);
     capacityHolds(commit, args, this.#scene);
+  }
+
+  #read(actor: Actor, ledger: Ledger | undefined): void {
+    const { history, scheduler } = this.#scene;
+    if (ledger?.lease === undefined || ledger.sandbox?.desired !== "active") return;
+    history.wantedReads.set(by(actor, ledger.lease.instanceId), scheduler.steps);
   }
 
   refused(_: Actor, op: keyof Store, error: unknown): void {
