@@ -1,4 +1,4 @@
-// `npm test`: the checks, every package's tests, the end-to-end tests; then a look at what they left behind.
+// `npm test`: the checks, every package's tests, the simulation, the end-to-end tests; then a look at what is left.
 // Ends with a line `N passed, N failed`.
 import { difference, lookAtTheWorld } from "./world.ts";
 
@@ -11,6 +11,7 @@ await check("types", [bun, "x", "tsc", "-p", "."]);
 await check("lint and format", [bun, "x", "biome", "check", "."]);
 await check("unused code", [bun, "x", "knip", "--no-config-hints"]);
 await suite("packages", ["packages", "scripts"]);
+await suite("simulation", ["sim"]);
 await suite("end to end", ["e2e"]);
 await nothingLeftBehind();
 
