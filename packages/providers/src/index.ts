@@ -1,1 +1,2 @@
+export { createDockerProvider, type DockerProviderOptions } from "./docker/provider.ts";
 export { createLocalProvider, type LocalProviderOptions } from "./local/provider.ts";

@@ -1,3 +1,4 @@
+export * from "./docker-daemon.ts";
 export * from "./fake-provider.ts";
 export * from "./postgres.ts";
 export * from "./provider-conformance.ts";

@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import { inside } from "../local/inside.ts";
+import type { Image } from "./engine-types.ts";
+import { imageEnvironment } from "./image.ts";
+import { keeperCommand, placeOfPart } from "./inside.ts";
+import { instanceLabels } from "./labels.ts";
+import type { LimitsPlan } from "./limits.ts";
+import { containerName, diskParts, volumeName } from "./names.ts";
+
+export interface ContainerView {
+  readonly ref: InstanceRef;
+  readonly plan: LaunchPlan;
+  readonly createdAt: number;
+  readonly imageName: string;
+  readonly image: Image;
+  readonly uid: number;
+  /** The keeper's bundle, on the host. */
+  readonly bundle: string;
+  /** Where the keeper makes its socket, on the host. */
+  readonly run: string;
+  readonly limits: LimitsPlan;
+}
+
+/** Shared memory of a browser or a database fits; a sandbox without a memory limit cannot fill the host's memory by it. */
+const SHARED_MEMORY_BYTES = 512 * 1024 * 1024;
+/** In memory, so for small things; programs that are built there must run. */
+const TMP_OPTIONS = "rw,exec,nosuid,nodev,mode=1777,size=1g";
+
+/** The whole request that makes the container: who it is, what it sees, what it may do, and the keeper as its first process. */
+export function containerBody(view: ContainerView): Record<string, unknown> {
+  const { ref, plan, uid, imageName } = view;
+  return {
+    Image: imageName,
+    Labels: instanceLabels(ref, { ...plan, createdAt: view.createdAt, spec: specHash(imageName, plan) }),
+    Hostname: plan.hostname,
+    User: `${uid}:${uid}`,
+    WorkingDir: "/",
+    ...insteadOfImage(view),
+    HostConfig: {
+      ...separation(plan),
+      ...view.limits.settings,
+      Mounts: mounts(view),
+      Tmpfs: { "/tmp": TMP_OPTIONS },
+    },
+  };
+}
+
+/** Everything that an image may start or change by itself: it gives files, and nothing that runs. */
+function insteadOfImage({ ref, image }: ContainerView): Record<string, unknown> {
+  return {
+    Entrypoint: keeperCommand(containerName(ref)),
+    Cmd: [],
+    // A name without a value takes the variable away: the image's are for the work, not for its keeper.
+    Env: Object.keys(imageEnvironment(image)),
+    Healthcheck: { Test: ["NONE"] },
+    StopSignal: "SIGTERM",
+  };
+}
+
+function separation({ spec }: LaunchPlan): Record<string, unknown> {
+  return {
+    CapDrop: ["ALL"],
+    SecurityOpt: ["no-new-privileges"],
+    NetworkMode: (spec.network ?? "full") === "none" ? "none" : "bridge",
+    IpcMode: "private",
+    ShmSize: SHARED_MEMORY_BYTES,
+    // The keeper reaps what is left without a parent, and nobody but us starts it again.
+    Init: false,
+    RestartPolicy: { Name: "no" },
+    // For what a keeper says when it cannot start; the work's output goes to the keeper's own logs.
+    LogConfig: { Type: "json-file", Config: { "max-size": "1m", "max-file": "1" } },
+  };
+}
+
+function mounts({ ref, bundle, run }: ContainerView): unknown[] {
+  return [
+    ...diskParts.map((part) => ({
+      Type: "volume",
+      Source: volumeName(ref.sandboxId, part),
+      Target: placeOfPart[part],
+    })),
+    { Type: "bind", Source: bundle, Target: inside.bin, ReadOnly: true },
+    { Type: "bind", Source: run, Target: inside.run },
+  ];
+}
+
+/** Of what a running container cannot change. Not of the environment: a hash of a short secret can be guessed. */
+function specHash(image: string, { spec: { network = "full", limits } }: LaunchPlan): string {
+  return createHash("sha256").update(JSON.stringify({ image, network, limits })).digest("hex").slice(0, 16);
+}

@@ -1,0 +1,162 @@
+import { basename, join } from "node:path";
+import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { withBundle } from "../local/bundle.ts";
+import { type Identity, instanceDir, readInhabitant } from "../local/identity.ts";
+import { type Layout, makeLayout } from "../local/layout.ts";
+import { sameInstance } from "../local/marker.ts";
+import { legacyIdOf } from "../local/name.ts";
+import { readBootId } from "../local/place.ts";
+import type { DockerApi } from "./api.ts";
+import { containerBody } from "./container.ts";
+import { ensureDisk } from "./disk.ts";
+import type { Image, Info } from "./engine-types.ts";
+import { refusalOf } from "./errors.ts";
+import { type Holder, holderOf, mayBe } from "./holder.ts";
+import { requireImage } from "./image.ts";
+import { bootMessage, userInside } from "./inside.ts";
+import { planLimits } from "./limits.ts";
+import { containerName } from "./names.ts";
+import { giveDisk } from "./ownership.ts";
+import { makeRunDir, markStarted, wasStarted, writeBoot } from "./run-dir.ts";
+
+export interface LaunchContext {
+  readonly api: DockerApi;
+  readonly layout: Layout;
+  readonly keeperBundle: string;
+  readonly defaultImage: string;
+  readonly info: Info;
+  readonly now: number;
+  readonly signal: AbortSignal;
+}
+
+/** Makes the container and starts it, or finds that an earlier call has. One call at a time for a sandbox. */
+export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: LaunchContext): Promise<void> {
+  const { api, layout, signal } = context;
+  const name = containerName(ref);
+  await makeLayout(layout);
+  const holder = await holderOf(api, ref, signal);
+  await assertOurs(holder, ref, layout);
+  if (await isUnderWay(holder, ref, layout)) return;
+
+  const imageName = plan.spec.image ?? context.defaultImage;
+  const image = await requireImage(api, imageName, signal);
+  const id =
+    holder.kind === "known" ? holder.container.Id : await make(ref, plan, { ...context, imageName, image });
+  // From here on what was begun is finished: a request that is given up is carried out by the daemon all the same.
+  const uid = userInside();
+  const dir = instanceDir(layout, ref);
+  await giveDisk(api, id, { uid, now: context.now });
+  await writeBoot(dir, bootMessage(ref, plan, { image, info: context.info }), uid);
+  signal.throwIfAborted();
+  await markStarted(dir);
+  await start(api, id, name);
+}
+
+/** The name is free, or it is that very instance's from an earlier call. */
+async function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): Promise<void> {
+  const name = containerName(ref);
+  if (ref.instanceId === legacyIdOf(name)) {
+    throw new HoldfastError(
+      "invalid_argument",
+      "an instance of which only the name is known cannot be launched",
+      {
+        hint: "Stop it, and launch the next generation.",
+        started: "no",
+      },
+    );
+  }
+  const inhabitant = await readInhabitant(layout, ref);
+  const isFree = holder.kind === "nobody" || (holder.kind === "known" && mayBe(holder, ref));
+  const isOurPlace =
+    inhabitant.kind === "nobody" ||
+    (inhabitant.kind === "known" && sameInstance(inhabitant.identity.ref, ref));
+  if (isFree && isOurPlace) return;
+  throw new HoldfastError("already_exists", `${name} is already the name of something else`, {
+    hint: "Launch the next generation; what is there was left alone.",
+    details: { ...(holder.kind === "known" && { holder: holder.marker.ref }) },
+    started: "no",
+  });
+}
+
+/** Whether it runs already. One that has ended is never started again: the next generation is. */
+async function isUnderWay(holder: Holder, ref: InstanceRef, layout: Layout): Promise<boolean> {
+  const status = holder.kind === "known" ? holder.container.State.Status : undefined;
+  if (status === "running" || status === "paused" || status === "restarting") return true;
+  const isOver = status === undefined ? await wasStarted(instanceDir(layout, ref)) : status !== "created";
+  if (!isOver) return false;
+  const what = status === undefined ? "its container was removed" : `its container is ${status}`;
+  throw new HoldfastError("launch_failed", `${containerName(ref)} was started before, and ${what}`, {
+    hint: "Stop it, which removes what is left, and launch the next generation.",
+    started: "no",
+  });
+}
+
+/** The volumes, the instance's directory, and the container: named, labelled and not started. Returns its id. */
+async function make(
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  context: LaunchContext & { imageName: string; image: Image },
+): Promise<string> {
+  const { api, layout, signal, now, imageName, image } = context;
+  const limits = planLimits(plan.spec.limits, context.info);
+  await ensureDisk(api, ref, { now, signal });
+  const uid = userInside();
+  return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
+    const { lifetimeSeconds, fence } = plan;
+    const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid, limits: limits.report, cgroups: [] };
+    const identity: Identity = { ...facts, bundle: basename(bundle), bootId: readBootId() };
+    await makeRunDir(layout, identity);
+    signal.throwIfAborted();
+    const run = join(instanceDir(layout, ref), "run");
+    const body = containerBody({ ref, plan, createdAt: now, imageName, image, uid, bundle, run, limits });
+    return create(api, containerName(ref), body);
+  });
+}
+
+async function create(api: DockerApi, name: string, json: unknown): Promise<string> {
+  try {
+    const call = { method: "POST", path: "/containers/create", query: { name }, json } as const;
+    const made = await api.json<{ Id: string }>({ ...call, signal: toTheEnd() });
+    return made?.Id ?? name;
+  } catch (cause) {
+    switch (refusalOf(cause)) {
+      case 400:
+      case 404:
+        throw launchFailed(cause);
+      case 409:
+        throw new HoldfastError("already_exists", `${name} was taken by another container meanwhile`, {
+          hint: "Observe it: it may be the same launch, from another server.",
+          cause,
+        });
+      default:
+        throw cause;
+    }
+  }
+}
+
+async function start(api: DockerApi, id: string, name: string): Promise<void> {
+  try {
+    await api.request({ method: "POST", path: `/containers/${id}/start`, signal: toTheEnd() });
+  } catch (cause) {
+    const isStorage = cause instanceof HoldfastError && cause.details?.errno !== undefined;
+    if (refusalOf(cause) === undefined || isStorage) throw cause;
+    throw launchFailed(cause, name);
+  }
+}
+
+function launchFailed(cause: unknown, name?: string): HoldfastError {
+  const said = cause instanceof Error ? cause.message : String(cause);
+  return new HoldfastError("launch_failed", `the container could not be started: ${said}`, {
+    hint:
+      name === undefined
+        ? "Look at the image and the limits that were asked for."
+        : `Look at: docker inspect ${name}`,
+    cause,
+  });
+}
+
+/** The caller may give up; what the daemon has begun goes on, so we wait until we know of it. */
+function toTheEnd(): AbortSignal {
+  return new AbortController().signal;
+}

@@ -1,0 +1,115 @@
+import type { DiskObservation, FoundDisk, SandboxRef } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import type { DockerApi } from "./api.ts";
+import type { Volume, VolumeList } from "./engine-types.ts";
+import { refusalOf } from "./errors.ts";
+import { diskLabels, readDiskLabels, SCHEMA_LABEL } from "./labels.ts";
+import { diskParts, volumeName } from "./names.ts";
+
+/** Makes the volumes, or finds those that are there. May be called twice. */
+export async function ensureDisk(
+  api: DockerApi,
+  ref: SandboxRef,
+  options: { now: number; signal: AbortSignal },
+): Promise<void> {
+  for (const part of diskParts) {
+    // The daemon answers with the volume that has the name, whoever made it.
+    const volume = await api.json<Volume>({
+      method: "POST",
+      path: "/volumes/create",
+      json: {
+        Name: volumeName(ref.sandboxId, part),
+        Labels: diskLabels(ref, { part, createdAt: options.now }),
+      },
+      signal: options.signal,
+    });
+    if (volume !== undefined && !isOwn(volume, ref)) throw taken(volume);
+  }
+}
+
+/** Nothing may run on it any more; the caller has made sure. May be called twice. */
+export async function deleteDisk(
+  api: DockerApi,
+  ref: SandboxRef,
+  signal: AbortSignal,
+): Promise<DiskObservation> {
+  const names = diskParts.map((part) => volumeName(ref.sandboxId, part));
+  for (const name of names) {
+    const volume = await inspectVolume(api, name, signal);
+    if (volume === undefined) continue;
+    if (!isOwn(volume, ref)) return { state: "absent", detail: `${name} is not ours and was left alone` };
+    await removeVolume(api, name, signal);
+    if ((await inspectVolume(api, name, signal)) !== undefined) {
+      return { state: "present", detail: `the volume ${name} is still there after its removal` };
+    }
+  }
+  return { state: "absent", detail: `Docker has no volume ${names.join(", ")}` };
+}
+
+/** Every volume with our label, whoever's; complete, or an error. */
+export async function listDisks(api: DockerApi, signal: AbortSignal): Promise<FoundDisk[]> {
+  const list = await api.json<VolumeList>({
+    method: "GET",
+    path: "/volumes",
+    query: { filters: JSON.stringify({ label: [SCHEMA_LABEL] }) },
+    signal,
+  });
+  const warnings = list?.Warnings ?? [];
+  if (list === undefined || warnings.length > 0) {
+    throw new HoldfastError("unavailable", `Docker cannot list all its volumes: ${warnings.join("; ")}`, {
+      hint: "Nothing is concluded from a list that is not complete.",
+    });
+  }
+  return oneForEachSandbox((list.Volumes ?? []).map(({ Labels }) => readDiskLabels(Labels ?? {})));
+}
+
+function oneForEachSandbox(markers: readonly ReturnType<typeof readDiskLabels>[]): FoundDisk[] {
+  const disks = new Map<string, FoundDisk>();
+  for (const marker of markers) {
+    if (marker === undefined) continue;
+    const key = `${marker.ref.installationId} ${marker.ref.sandboxId}`;
+    const before = disks.get(key)?.createdAt ?? marker.createdAt;
+    const createdAt =
+      before === null || marker.createdAt === null ? null : Math.min(before, marker.createdAt);
+    disks.set(key, { kind: "disk", ref: marker.ref, createdAt });
+  }
+  return [...disks.values()];
+}
+
+/** Which installation the sandbox's disk belongs to; "" if that cannot be told, which is nobody's. */
+export async function ownerOf(api: DockerApi, sandboxId: string, signal: AbortSignal): Promise<string> {
+  const volume = await inspectVolume(api, volumeName(sandboxId, "workspace"), signal);
+  return readDiskLabels(volume?.Labels ?? {})?.ref.installationId ?? "";
+}
+
+async function removeVolume(api: DockerApi, name: string, signal: AbortSignal): Promise<void> {
+  try {
+    await api.request({ method: "DELETE", path: `/volumes/${name}`, expect: [404], signal });
+  } catch (cause) {
+    if (refusalOf(cause) !== 409) throw cause;
+    throw new HoldfastError(
+      "wrong_state",
+      `cannot remove the disk: a container still uses the volume ${name}`,
+      {
+        hint: `Look for it: docker ps -a --filter volume=${name}`,
+        cause,
+      },
+    );
+  }
+}
+
+function inspectVolume(api: DockerApi, name: string, signal: AbortSignal): Promise<Volume | undefined> {
+  return api.json<Volume>({ method: "GET", path: `/volumes/${name}`, expect: [404], signal });
+}
+
+function isOwn({ Labels }: Volume, ref: SandboxRef): boolean {
+  const marker = readDiskLabels(Labels ?? {});
+  return marker?.ref.installationId === ref.installationId && marker.ref.sandboxId === ref.sandboxId;
+}
+
+function taken({ Name }: Volume): HoldfastError {
+  return new HoldfastError("already_exists", `the volume ${Name} is somebody else's`, {
+    hint: "It belongs to another installation or was made by hand; it was left alone. Use another sandbox id, or remove it.",
+    started: "no",
+  });
+}

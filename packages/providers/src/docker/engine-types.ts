@@ -1,0 +1,56 @@
+/** What we read of the daemon's answers, in its own names. */
+
+export interface Container {
+  readonly Id: string;
+  /** With a slash before it. */
+  readonly Name: string;
+  readonly Created: string;
+  readonly Image: string;
+  readonly Config: { readonly Labels: Readonly<Record<string, string>> | null };
+  readonly State: ContainerState;
+}
+
+export interface ContainerState {
+  readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
+  readonly Pid: number;
+  readonly ExitCode: number;
+  readonly OOMKilled: boolean;
+  readonly Error: string;
+  readonly StartedAt: string;
+  readonly FinishedAt: string;
+}
+
+export interface ListedContainer {
+  readonly Id: string;
+  readonly Names: readonly string[];
+  readonly Labels: Readonly<Record<string, string>> | null;
+  /** In seconds. */
+  readonly Created: number;
+}
+
+export interface Volume {
+  readonly Name: string;
+  readonly Labels: Readonly<Record<string, string>> | null;
+}
+
+export interface VolumeList {
+  readonly Volumes: readonly Volume[] | null;
+  /** What it could not look at: the list is not complete then. */
+  readonly Warnings: readonly string[] | null;
+}
+
+export interface Image {
+  readonly Id: string;
+  readonly Config: { readonly Env?: readonly string[] | null } | null;
+}
+
+export interface Info {
+  readonly DockerRootDir: string;
+  readonly MemTotal: number;
+  readonly KernelVersion: string;
+  readonly CgroupVersion?: string;
+  readonly MemoryLimit: boolean;
+  readonly CpuCfsQuota: boolean;
+  readonly PidsLimit: boolean;
+  readonly SecurityOptions: readonly string[] | null;
+}

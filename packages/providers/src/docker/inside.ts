@@ -1,0 +1,72 @@
+import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import type { KeeperBoot } from "@holdfast/protocol";
+import { isRoot } from "../local/host-user.ts";
+import { baseEnvironment, inside } from "../local/inside.ts";
+import type { Image, Info } from "./engine-types.ts";
+import { imageEnvironment } from "./image.ts";
+import type { DiskPart } from "./names.ts";
+
+/** Where the keeper finds its boot message: in its run directory, until it has read it. */
+export const BOOT_FILE = "boot.json";
+
+/** Where the parts of the disk are seen. */
+export const placeOfPart: Readonly<Record<DiskPart, string>> = {
+  workspace: inside.workspace,
+  home: inside.home,
+  state: inside.state,
+};
+
+/**
+ * Keeper and work are one user, and not root. A container's ids are the host's: a server of a plain user shares files
+ * with the container only under its own.
+ */
+export function userInside(): number {
+  return isRoot() ? inside.uid : (process.getuid?.() ?? inside.uid);
+}
+
+/** The keeper, from its own bundle: nothing of the image is needed for it. */
+export function keeperCommand(name: string): string[] {
+  const { loader, bin, run } = inside;
+  return [
+    loader,
+    "--library-path",
+    `${bin}/lib`,
+    `${bin}/keeper`,
+    "--boot-file",
+    `${run}/${BOOT_FILE}`,
+    name,
+  ];
+}
+
+export function bootMessage(
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  { image, info }: { image: Image; info: Info },
+): KeeperBoot {
+  return {
+    secret: plan.secret,
+    sandboxId: ref.sandboxId,
+    instanceId: ref.instanceId,
+    generation: ref.generation,
+    socketPath: inside.socket,
+    stateDir: inside.state,
+    env: { ...environmentOf(image), ...plan.spec.env },
+    cwd: inside.workspace,
+    // Docker mounts the container's own groups there; where it does not, nothing is counted.
+    memoryCgroupDir: info.CgroupVersion === "2" ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory",
+  };
+}
+
+/** The image's, but for who the user is: that is not the image's user. Its shell, if any, is found by the keeper. */
+function environmentOf(image: Image): Record<string, string> {
+  const { HOME, USER, LOGNAME, LANG } = baseEnvironment;
+  const { PATH = "", ...ofImage } = imageEnvironment(image);
+  const path = PATH === "" ? baseEnvironment.PATH : `${inside.home}/.local/bin:${PATH}`;
+  return definedOnly({ LANG, ...ofImage, PATH: path, HOME, USER, LOGNAME });
+}
+
+function definedOnly(values: Record<string, string | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}

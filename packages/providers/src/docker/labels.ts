@@ -1,0 +1,82 @@
+import type { InstanceRef, SandboxRef } from "@holdfast/core";
+import { type Marker, parseRef } from "../local/marker.ts";
+import { containerName, type DiskPart, diskParts } from "./names.ts";
+
+/** On everything that we make, and on nothing else: lists are asked for by it. */
+export const SCHEMA_LABEL = "holdfast.schema";
+const SCHEMA = "1";
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Labels are seen by everybody who may use the daemon: no secret is in them, nor the environment. */
+export function instanceLabels(ref: InstanceRef, facts: Omit<Marker, "ref"> & { spec: string }): Labels {
+  return {
+    [SCHEMA_LABEL]: SCHEMA,
+    "holdfast.installation": ref.installationId,
+    "holdfast.sandbox": ref.sandboxId,
+    "holdfast.instance": ref.instanceId,
+    "holdfast.generation": String(ref.generation),
+    "holdfast.fence": String(facts.fence),
+    "holdfast.lifetime": String(facts.lifetimeSeconds),
+    "holdfast.created": String(facts.createdAt),
+    "holdfast.spec": facts.spec,
+  };
+}
+
+/**
+ * `undefined` if they are not those of a container with this name. An image that was made from a container of ours has
+ * the labels too, and so has every container that somebody starts from it; but none has the name.
+ */
+export function readInstanceLabels(name: string, labels: Labels): Marker | undefined {
+  const ref = refIn(labels);
+  if (ref === undefined || containerName(ref) !== name) return undefined;
+  return {
+    ref,
+    createdAt: numberIn(labels, "holdfast.created"),
+    lifetimeSeconds: numberIn(labels, "holdfast.lifetime"),
+    fence: numberIn(labels, "holdfast.fence"),
+  };
+}
+
+export function diskLabels(ref: SandboxRef, options: { part: DiskPart; createdAt: number }): Labels {
+  return {
+    [SCHEMA_LABEL]: SCHEMA,
+    "holdfast.installation": ref.installationId,
+    "holdfast.sandbox": ref.sandboxId,
+    "holdfast.part": options.part,
+    "holdfast.created": String(options.createdAt),
+  };
+}
+
+export interface DiskMarker {
+  readonly ref: SandboxRef;
+  readonly part: DiskPart;
+  readonly createdAt: number | null;
+}
+
+/** `undefined` if they do not say whose volume it is. */
+export function readDiskLabels(labels: Labels): DiskMarker | undefined {
+  const installationId = labels["holdfast.installation"];
+  const sandboxId = labels["holdfast.sandbox"];
+  const part = diskParts.find((one) => one === labels["holdfast.part"]);
+  if (installationId === undefined || sandboxId === undefined || part === undefined) return undefined;
+  return { ref: { installationId, sandboxId }, part, createdAt: numberIn(labels, "holdfast.created") };
+}
+
+function refIn(labels: Labels): InstanceRef | undefined {
+  try {
+    return parseRef({
+      installationId: labels["holdfast.installation"],
+      sandboxId: labels["holdfast.sandbox"],
+      instanceId: labels["holdfast.instance"],
+      generation: numberIn(labels, "holdfast.generation"),
+    });
+  } catch {
+    return undefined; // its caller says what that means
+  }
+}
+
+function numberIn(labels: Labels, key: string): number | null {
+  const text = labels[key];
+  return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}

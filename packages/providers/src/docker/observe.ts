@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { InstanceRef, Observation } from "@holdfast/core";
+import { type Identity, instanceDir } from "../local/identity.ts";
+import { keeperSocket } from "../local/keeper-socket.ts";
+import type { Layout } from "../local/layout.ts";
+import { readBootId } from "../local/place.ts";
+import type { DockerApi } from "./api.ts";
+import type { Container } from "./engine-types.ts";
+import { type Holder, holderOf, mayBe } from "./holder.ts";
+import { containerName } from "./names.ts";
+import { identityOf } from "./run-dir.ts";
+
+type Absent = Extract<Observation, { state: "absent" }>;
+
+/** How long a container that is being removed is given to be gone before we say what is there. */
+const SETTLE_MS = 500;
+
+/** What is true of an instance now, by the daemon's own account. */
+export async function observeInstance(
+  ref: InstanceRef,
+  { api, layout, signal }: { api: DockerApi; layout: Layout; signal: AbortSignal },
+): Promise<Observation> {
+  const deadline = performance.now() + SETTLE_MS;
+  for (;;) {
+    const holder = await holderOf(api, ref, signal);
+    const isLeaving = holder.kind !== "nobody" && holder.container.State.Status === "removing";
+    if (!isLeaving || performance.now() > deadline) return seen(holder, ref, layout);
+    await sleep(20, undefined, { signal });
+  }
+}
+
+async function seen(holder: Holder, ref: InstanceRef, layout: Layout): Promise<Observation> {
+  if (!mayBe(holder, ref)) return anothers(ref);
+  const identity = await identityOf(layout, ref);
+  if (holder.kind === "nobody") return missing(ref, identity);
+  const { container } = holder;
+  if (isOver(container)) return { state: "absent", proof: "exited", detail: describeEnd(container) };
+  return {
+    state: "running",
+    keeper: { kind: "unix", path: keeperSocket(instanceDir(layout, ref)) },
+    limits: identity?.limits ?? {
+      state: "none",
+      detail: "unknown: what the instance's directory said of it is gone",
+    },
+    detail: describe(container),
+  };
+}
+
+/** Two containers cannot have one name: while another has it, this instance does not exist. */
+export function anothers(ref: InstanceRef): Absent {
+  const detail = `${containerName(ref)} is the name of another container, which was left alone`;
+  return { state: "absent", proof: "exited", detail };
+}
+
+/** The daemon knows none of that name; it may be another daemon than the one that was asked to make it. */
+export function missing(ref: InstanceRef, identity: Identity | undefined): Absent {
+  const detail = `Docker has no container ${containerName(ref)}`;
+  const bootId = identity?.bootId ?? null;
+  if (bootId === null || bootId === readBootId()) return { state: "absent", proof: "not_found", detail };
+  const reset = `this machine has started anew since its launch (boot id ${bootId} then)`;
+  return { state: "absent", proof: "host_reset", detail: `${detail}; ${reset}` };
+}
+
+/** "removing" is not over: it says what somebody wants, not what is. */
+export function isOver({ State }: Container): boolean {
+  return State.Status === "exited" || State.Status === "dead";
+}
+
+export function describeEnd({ Id, State }: Container): string {
+  const oom = State.OOMKilled ? ", for lack of memory" : "";
+  const error = State.Error === "" ? "" : ` (${State.Error})`;
+  return `container ${shortId(Id)} ended with exit code ${State.ExitCode}${oom}${error} at ${State.FinishedAt}`;
+}
+
+function describe({ Id, State }: Container): string {
+  const status = State.Status;
+  if (status === "created") return `container ${shortId(Id)} is made and not started yet`;
+  return `container ${shortId(Id)} is ${status}; its keeper is pid ${State.Pid} of this machine, since ${State.StartedAt}`;
+}
+
+export function shortId(id: string): string {
+  return id.slice(0, 12);
+}

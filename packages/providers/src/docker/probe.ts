@@ -1,0 +1,69 @@
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+import type { Check } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import type { Info } from "./engine-types.ts";
+import { enforcer, problemWith } from "./limits.ts";
+
+export interface ProbeContext {
+  readonly host: string;
+  readonly keeperBundle: string;
+  readonly image: string;
+  askDaemon(): Promise<Info>;
+  hasImage(): Promise<boolean>;
+  /** Launches an instance, for real, and removes it. */
+  tryLaunch(): Promise<void>;
+}
+
+/** Tries what a sandbox needs, for real, and says what to type where something is missing. */
+export async function probeDocker(context: ProbeContext): Promise<Check[]> {
+  const keeper = await checked("keeper", () => checkBundle(context.keeperBundle));
+  let info: Info | undefined;
+  const daemon = await checked("docker", async () => {
+    info = await context.askDaemon();
+    return `answers on ${context.host}`;
+  });
+  if (info === undefined || !keeper.ok) return [daemon, keeper];
+  const image = await checked("image", () => checkImage(context));
+  // An image may be fetched later; a launch from one that is not there says so.
+  const checks = [daemon, keeper, { ...image, required: false }, checkLimits(info)];
+  return image.ok ? [...checks, await checked("instance", () => tried(context))] : checks;
+}
+
+async function checkBundle(bundle: string): Promise<string> {
+  for (const part of ["ld.so", "lib", "keeper"]) await access(join(bundle, part));
+  return bundle;
+}
+
+async function checkImage({ image, hasImage }: ProbeContext): Promise<string> {
+  if (await hasImage()) return `${image} is there`;
+  throw new HoldfastError("not_found", `the default image ${image} is not there`, {
+    hint: `docker pull ${image}`,
+  });
+}
+
+/** There are too many ways in which a daemon may not share our files or our kernel to ask for each. */
+async function tried({ tryLaunch }: ProbeContext): Promise<string> {
+  const started = performance.now();
+  await tryLaunch();
+  return `a container with its keeper was made and removed in ${Math.round(performance.now() - started)} ms`;
+}
+
+function checkLimits(info: Info): Check {
+  const problem = problemWith({ cpus: 1, memoryMiB: 64 }, info);
+  if (problem === undefined) return { name: "limits", ok: true, required: false, detail: enforcer(info) };
+  const remedy =
+    "Let the kernel's control groups limit memory, cpus and pids; `docker info` has its warnings";
+  return { name: "limits", ok: false, required: false, detail: problem, remedy };
+}
+
+/** A check that could not even be made is a failed one: the list is the answer. */
+async function checked(name: string, check: () => Promise<string>): Promise<Check> {
+  try {
+    return { name, ok: true, required: true, detail: await check() };
+  } catch (error) {
+    const remedy = error instanceof HoldfastError && error.hint !== undefined ? { remedy: error.hint } : {};
+    const detail = error instanceof Error ? error.message : String(error);
+    return { name, ok: false, required: true, detail, ...remedy };
+  }
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import type { Capabilities, LaunchPlan, Provider, SandboxRef } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { type Layout, layoutOf } from "../local/layout.ts";
+import { SandboxLocks } from "../local/sandbox-locks.ts";
+import { namingStorage } from "../local/storage.ts";
+import { DockerApi } from "./api.ts";
+import { measureCapacity } from "./capacity.ts";
+import { beginLaunch } from "./create.ts";
+import { discoverAll, instancesOf } from "./discover.ts";
+import { deleteDisk } from "./disk.ts";
+import type { Info } from "./engine-types.ts";
+import { refusalOf } from "./errors.ts";
+import { findImage } from "./image.ts";
+import { enforcer, problemWith } from "./limits.ts";
+import { containerName } from "./names.ts";
+import { observeInstance } from "./observe.ts";
+import { probeDocker } from "./probe.ts";
+import { untilReady } from "./ready.ts";
+import { stopInstance } from "./stop.ts";
+
+export interface DockerProviderOptions {
+  /** The run directories of instances are in `docker/` there; they must be on the daemon's own machine. */
+  readonly dataDir: string;
+  /** A directory named by its content, with `ld.so`, `lib/` and `keeper`. */
+  readonly keeperBundle: string;
+  /** As in DOCKER_HOST. */
+  readonly host?: string | undefined;
+  /** For sandboxes that do not name one. */
+  readonly defaultImage?: string | undefined;
+}
+
+const DEFAULT_HOST = "unix:///var/run/docker.sock";
+/** Bash, coreutils, perl and apt, and nothing that has to be explained. */
+const DEFAULT_IMAGE = "debian:bookworm";
+/**
+ * A daemon that is asked by exact name sees every container that it has made. It may be just making one for a server
+ * that has died: that takes as long as the image's own files in `/workspace` need to be copied into the new volume.
+ */
+const SETTLE_MS = 10_000;
+
+/** Instances in containers of a Docker daemon on this machine. Several servers may share a data dir. */
+export function createDockerProvider(options: DockerProviderOptions): Provider {
+  const { dataDir, keeperBundle, host = DEFAULT_HOST, defaultImage = DEFAULT_IMAGE } = options;
+  const api = new DockerApi(host);
+  const layout = layoutOf(join(dataDir, "docker"));
+  const locks = new SandboxLocks(layout);
+  let known: Info | undefined;
+  const askDaemon = async (signal: AbortSignal): Promise<Info> => {
+    known = await api.json<Info>({ method: "GET", path: "/info", signal });
+    if (known !== undefined) return known;
+    throw new HoldfastError("unavailable", "Docker says nothing about itself");
+  };
+  // What a daemon can do does not change while it runs.
+  const info = async (signal: AbortSignal): Promise<Info> => known ?? (await askDaemon(signal));
+  // One lock for the sandbox: its disk is made under it, and removed under the same one.
+  const alone = <T>(ref: SandboxRef, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
+    namingDisks({ dataDir, root: known?.DockerRootDir ?? dataDir }, () =>
+      locks.run(ref.sandboxId, signal, work),
+    );
+
+  const provider: Provider = {
+    kind: "docker",
+    get capabilities() {
+      return capabilitiesOf(known);
+    },
+    probe: () =>
+      probeDocker({
+        ...{ host, keeperBundle, image: defaultImage },
+        askDaemon: () => askDaemon(AbortSignal.timeout(PROBE_TIMEOUT_MS)),
+        hasImage: async () =>
+          (await findImage(api, defaultImage, AbortSignal.timeout(PROBE_TIMEOUT_MS))) !== undefined,
+        tryLaunch: () => tryLaunch(provider),
+      }),
+    async launch(ref, plan, signal) {
+      const context = {
+        api,
+        layout,
+        keeperBundle,
+        defaultImage,
+        signal,
+        now: Date.now(),
+        info: await info(signal),
+      };
+      await alone(ref, signal, () => beginLaunch(ref, plan, context));
+      await untilReady(ref, { api, layout, signal });
+    },
+    observe: (ref, signal) => observeInstance(ref, { api, layout, signal }),
+    stop: (ref, mode, signal) => alone(ref, signal, () => stopInstance(ref, { api, layout, mode, signal })),
+    removeDisk: (ref, signal) =>
+      alone(ref, signal, async () => {
+        await assertNoInstance(ref, { api, layout, signal });
+        return deleteDisk(api, ref, signal);
+      }),
+    discover: (signal) => discoverAll({ api, layout, signal }),
+    capacity: async (signal) => measureCapacity(await askDaemon(signal)),
+  };
+  return provider;
+}
+
+function capabilitiesOf(info: Info | undefined): Capabilities {
+  const problem = info === undefined ? "not probed yet" : problemWith({ cpus: 1, memoryMiB: 64 }, info);
+  return {
+    persistentDisk: true,
+    settleMs: SETTLE_MS,
+    networks: ["none", "full"],
+    limits: {
+      enforced: info !== undefined && problem === undefined,
+      detail: problem ?? (info === undefined ? "" : enforcer(info)),
+    },
+  };
+}
+
+async function assertNoInstance(
+  ref: SandboxRef,
+  look: { api: DockerApi; layout: Layout; signal: AbortSignal },
+): Promise<void> {
+  const instances = await instancesOf(ref, look);
+  if (instances.length === 0) return;
+  throw new HoldfastError("wrong_state", "cannot remove the disk: an instance of the sandbox still exists", {
+    hint: "Stop the instance first.",
+    details: { instances: instances.map(containerName) },
+  });
+}
+
+/** A failure of a file system, of ours or of the daemon's, becomes `host_storage_unusable`. */
+async function namingDisks<T>(
+  { dataDir, root }: { dataDir: string; root: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const place = refusalOf(error) === undefined ? dataDir : root;
+    return namingStorage(place, () => Promise.reject(error));
+  }
+}
+
+/** A whole launch takes about a second. */
+const PROBE_TIMEOUT_MS = 20_000;
+/** No installation is called so, so that no server takes a trial for its own; the next trial removes what one left. */
+const PROBE_INSTALLATION = "holdfast-probe";
+
+async function tryLaunch(provider: Provider): Promise<void> {
+  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+  await removeOldTrials(provider, signal);
+  const [sandboxId, instanceId, secret] = [`probe-${randomUUID().slice(0, 8)}`, randomUUID(), randomUUID()];
+  const ref = { installationId: PROBE_INSTALLATION, sandboxId, instanceId, generation: 1 };
+  const plan: LaunchPlan = {
+    spec: { network: "none" },
+    hostname: "probe",
+    secret,
+    lifetimeSeconds: 60,
+    fence: 1,
+  };
+  try {
+    await provider.launch(ref, plan, signal);
+  } finally {
+    const undo = AbortSignal.timeout(PROBE_TIMEOUT_MS);
+    await provider.stop(ref, "force", undo);
+    await provider.removeDisk(ref, undo);
+  }
+}
+
+/** Of a server that was killed in the middle; a trial that is younger may be another server's. */
+async function removeOldTrials(provider: Provider, signal: AbortSignal): Promise<void> {
+  const old = Date.now() - 3 * PROBE_TIMEOUT_MS;
+  const found = (await provider.discover(signal)).filter(
+    ({ ref, createdAt }) => ref.installationId === PROBE_INSTALLATION && (createdAt ?? 0) < old,
+  );
+  for (const one of found) if (one.kind === "instance") await provider.stop(one.ref, "force", signal);
+  for (const one of found) if (one.kind === "disk") await provider.removeDisk(one.ref, signal);
+}

@@ -1,0 +1,85 @@
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { InstanceRef } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
+import { instanceDir } from "../local/identity.ts";
+import { keeperSocket, secureSocket } from "../local/keeper-socket.ts";
+import type { Layout } from "../local/layout.ts";
+import type { DockerApi } from "./api.ts";
+import { inspectContainer } from "./holder.ts";
+import { containerName } from "./names.ts";
+
+/** A keeper answers some 100 ms after its container's start; a machine that swaps may need a hundred times that. */
+const READY_TIMEOUT_MS = 30_000;
+/** Nothing tells us when a socket accepts. */
+const LOOK_PAUSE_MS = 10;
+/** How often we ask whether the container still runs; a keeper that cannot start ends at once. */
+const ASK_EVERY = 25;
+
+/** Returns once the keeper answers; throws once its container has ended. */
+export async function untilReady(
+  ref: InstanceRef,
+  { api, layout, signal }: { api: DockerApi; layout: Layout; signal: AbortSignal },
+): Promise<void> {
+  const dir = instanceDir(layout, ref);
+  const deadline = performance.now() + READY_TIMEOUT_MS;
+  for (let look = 1; !(await accepts(dir)); look++) {
+    signal.throwIfAborted();
+    const isOver = look % ASK_EVERY === 0 && !(await isRunning(api, ref, signal));
+    // Once more after the look: the keeper may have come up in between.
+    if (isOver && !(await accepts(dir)))
+      throw await notStarted(api, ref, "it ended before its keeper answered");
+    if (performance.now() > deadline) throw await notStarted(api, ref, "its keeper did not answer in time");
+    await sleep(LOOK_PAUSE_MS, undefined, { signal });
+  }
+}
+
+async function isRunning(api: DockerApi, ref: InstanceRef, signal: AbortSignal): Promise<boolean> {
+  const container = await inspectContainer(api, containerName(ref), signal);
+  return container?.State.Status === "running";
+}
+
+async function accepts(dir: string): Promise<boolean> {
+  if (!(await secureSocket(dir))) return false;
+  return new Promise((resolve) => {
+    const socket = connect(keeperSocket(dir));
+    const answer = (accepted: boolean): void => {
+      socket.destroy();
+      resolve(accepted);
+    };
+    socket.once("connect", () => answer(true)).once("error", () => answer(false));
+  });
+}
+
+async function notStarted(api: DockerApi, ref: InstanceRef, what: string): Promise<HoldfastError> {
+  const name = containerName(ref);
+  const said = await lastWords(api, name);
+  return new HoldfastError(
+    "launch_failed",
+    `the instance could not be started: ${what}${said && `:\n${said}`}`,
+    {
+      hint: `Look at: docker inspect ${name}, docker logs ${name}. "holdfast doctor" tries what a sandbox needs.`,
+    },
+  );
+}
+
+/** What the keeper has written, if it came to that. */
+async function lastWords(api: DockerApi, name: string): Promise<string> {
+  const query = { stdout: "1", stderr: "1", tail: "10" };
+  const signal = AbortSignal.timeout(5_000);
+  const { status, bytes } = await api.request({
+    ...{ method: "GET", path: `/containers/${name}/logs`, query },
+    ...{ expect: [404, 409, 501], signal },
+  });
+  return status === 200 ? withoutFrames(bytes).trim().slice(-2000) : "";
+}
+
+/** Docker puts eight bytes before each piece of a log: the stream, three zeros, and the length. */
+export function withoutFrames(bytes: Uint8Array): string {
+  const view = Buffer.from(bytes);
+  const pieces: Buffer[] = [];
+  for (let at = 0; at + 8 <= view.length; at += 8 + view.readUInt32BE(at + 4)) {
+    pieces.push(view.subarray(at + 8, at + 8 + view.readUInt32BE(at + 4)));
+  }
+  return Buffer.concat(pieces).toString("utf8");
+}

@@ -1,0 +1,189 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { busyboxTar, debianTar, shellLessTar } from "./docker-images.ts";
+
+/** A Docker daemon of our own: it is there from `startDockerDaemon` to `stop`, and leaves nothing behind. */
+export interface DockerDaemon {
+  /** As in DOCKER_HOST. */
+  readonly host: string;
+  readonly images: Readonly<Record<TestImage, string>>;
+  /** Makes an image from another's files with these lines of a Dockerfile, such as `ENTRYPOINT ["/bin/false"]`. */
+  importImage(name: string, from: TestImage, changes: readonly string[]): Promise<string>;
+  /** A request to its API, and the answer as JSON; `undefined` if there is none. */
+  ask(method: string, path: string, body?: unknown): Promise<unknown>;
+  /** May be called twice. */
+  stop(): Promise<void>;
+}
+
+/** `busybox` is one static program; `debian` has bash and coreutils with their libraries; `shell-less` has one program. */
+export type TestImage = "busybox" | "debian" | "shell-less";
+
+const tars = { busybox: busyboxTar, debian: debianTar, "shell-less": shellLessTar } as const;
+
+/** Why there can be no daemon here; `undefined` if there can. */
+export function missingDocker(): string | undefined {
+  if (process.getuid?.() !== 0) return "needs root to start a Docker daemon of its own";
+  const programs = { dockerd: "docker.io", busybox: "busybox-static", unshare: "util-linux" };
+  const missing = Object.entries(programs).filter(([program]) => Bun.which(program) === null);
+  if (missing.length === 0) return undefined;
+  return `needs ${missing.map(([program]) => program).join(", ")}: apt-get install ${missing.map(([, name]) => name).join(" ")}`;
+}
+
+/**
+ * In namespaces of its own: its bridge, its packet filter, its mounts and all its processes are gone with it, also if
+ * we are killed. The file system and the kernel are ours, as they are with a daemon that somebody has installed.
+ */
+export async function startDockerDaemon(): Promise<DockerDaemon> {
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-docker-"));
+  const daemon = new Daemon(dir);
+  try {
+    await daemon.start();
+    return daemon;
+  } catch (error) {
+    await daemon.stop();
+    throw error;
+  }
+}
+
+class Daemon implements DockerDaemon {
+  readonly images = {
+    busybox: "hf-test/busybox:1",
+    debian: "hf-test/debian:1",
+    "shell-less": "hf-test/shell-less:1",
+  };
+  readonly #dir: string;
+  readonly #log: string;
+  #process: Bun.Subprocess | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+    this.#log = join(dir, "log");
+  }
+
+  get host(): string {
+    return `unix://${this.#socket}`;
+  }
+
+  get #socket(): string {
+    return join(this.#dir, "docker.sock");
+  }
+
+  async start(): Promise<void> {
+    this.#process = Bun.spawn([...inNamespaces, "dockerd", ...this.#options()], {
+      stdin: "ignore",
+      stdout: Bun.file(this.#log),
+      stderr: Bun.file(this.#log),
+    });
+    await this.#untilReady(this.#process);
+    for (const image of Object.keys(tars) as TestImage[]) await this.#import(this.images[image], image, []);
+  }
+
+  #options(): string[] {
+    return [
+      ...["--host", this.host, "--pidfile", join(this.#dir, "pid")],
+      ...["--data-root", join(this.#dir, "data"), "--exec-root", join(this.#dir, "exec")],
+      ...["--cgroup-parent", `/${basename(this.#dir)}`],
+    ];
+  }
+
+  async importImage(name: string, from: TestImage, changes: readonly string[]): Promise<string> {
+    await this.#import(`hf-test/${name}:1`, from, changes);
+    return `hf-test/${name}:1`;
+  }
+
+  async ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    const json = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_TYPE };
+    const text = await this.#send(method, path, json);
+    return text === "" ? undefined : JSON.parse(text);
+  }
+
+  stop(): Promise<void> {
+    this.#stopped ??= this.#stop();
+    return this.#stopped;
+  }
+
+  async #stop(): Promise<void> {
+    this.#process?.kill("SIGKILL");
+    await this.#process?.exited;
+    // The end of its first process is the end of all others in its namespace, a moment later.
+    await removeGroups(basename(this.#dir));
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  async #untilReady(process: Bun.Subprocess): Promise<void> {
+    while (process.exitCode === null) {
+      if (existsSync(this.#socket) && (await this.#answers())) return;
+      await Bun.sleep(20);
+    }
+    throw new Error(`dockerd did not start: ${readFileSync(this.#log, "utf8").slice(-2000)}`);
+  }
+
+  async #answers(): Promise<boolean> {
+    try {
+      return (await fetch("http://docker/_ping", { unix: this.#socket })).ok;
+    } catch {
+      return false; // its socket is there before it listens
+    }
+  }
+
+  async #import(name: string, from: TestImage, changes: readonly string[]): Promise<void> {
+    const [repo = "", tag = ""] = name.split(":");
+    const query = new URLSearchParams([
+      ...[
+        ["fromSrc", "-"],
+        ["repo", repo],
+        ["tag", tag],
+      ],
+      ...changes.map((change) => ["changes", change]),
+    ]);
+    const body = await Bun.file(await tars[from]()).arrayBuffer();
+    await this.#send("POST", `/images/create?${query}`, {
+      body,
+      headers: { "Content-Type": "application/x-tar" },
+    });
+  }
+
+  async #send(method: string, path: string, init: RequestInit): Promise<string> {
+    const response = await fetch(`http://docker${path}`, { ...init, method, unix: this.#socket });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return text;
+  }
+}
+
+const JSON_TYPE = { "Content-Type": "application/json" };
+
+/** A shell as the first process reaps what Docker leaves; all of it ends when the program that we started does. */
+const inNamespaces = [
+  ...["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
+  ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", '"$@" & wait', "sh"],
+];
+
+async function removeGroups(name: string): Promise<void> {
+  for (let left = groupsNamed(name); left.length > 0; left = groupsNamed(name)) {
+    for (const group of left) tryRemoveGroup(group);
+    await Bun.sleep(10);
+  }
+}
+
+function groupsNamed(name: string): string[] {
+  const root = "/sys/fs/cgroup";
+  if (!existsSync(root)) return [];
+  const parents = [root, ...readdirSync(root).map((entry) => join(root, entry))];
+  return parents.map((parent) => join(parent, name)).filter(existsSync);
+}
+
+/** From the inside out; one with processes that are just ending stays, for the next round. */
+function tryRemoveGroup(group: string): void {
+  try {
+    for (const entry of readdirSync(group, { withFileTypes: true })) {
+      if (entry.isDirectory()) tryRemoveGroup(join(group, entry.name));
+    }
+    rmdirSync(group);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? "";
+    if (!["EBUSY", "ENOTEMPTY", "ENOENT"].includes(code)) throw error;
+  }
+}
