@@ -14,9 +14,17 @@ export type Limits = z.infer<typeof Limits>;
 
 export const Labels = z.record(z.string().min(1).max(100), z.string().max(1000));
 
+/** As container engines name images: `debian:bookworm`, `registry.example/team/tools@sha256:…`. */
+const ImageName = z
+  .string()
+  .max(255)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/, "is not the name of an image");
+
 /** What a user may ask for. Unknown keys are refused: an option that is accepted and ignored is a lie. */
 export const SandboxSpec = z.strictObject({
   provider: z.string().optional(),
+  /** What the file system begins with, on providers that have images; without it, the provider's own default. */
+  image: ImageName.optional(),
   env: Env.optional(),
   limits: Limits.optional(),
   /** `none` has no network at all; `full` reaches out, but never the host's loopback. */

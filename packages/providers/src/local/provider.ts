@@ -44,6 +44,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     },
     async launch(ref, plan, signal) {
       // Before anything is made.
+      assertNoImage(plan.spec.image);
       if ((plan.spec.network ?? "full") === "full") assertFullNetwork();
       const context = { layout, keeperBundle, signal, cgroups: await cgroups(), now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
@@ -81,6 +82,14 @@ function capabilitiesOf(host: CgroupHost | undefined): Capabilities {
       detail: host?.detail ?? "not probed yet",
     },
   };
+}
+
+function assertNoImage(image: string | undefined): void {
+  if (image === undefined) return;
+  throw new HoldfastError("unsupported", `the local provider has no images: it cannot start from ${image}`, {
+    hint: "Leave out `image` to use this machine's own programs, or choose a provider that has images, such as docker.",
+    started: "no",
+  });
 }
 
 async function assertNoInstance(ref: SandboxRef, layout: Layout): Promise<void> {
