@@ -23,6 +23,7 @@ const testPackages = {
   strace: "strace",
   faketime: "faketime",
   initdb: "postgresql",
+  dockerd: "docker.io",
 };
 
 installNpmPackages();
@@ -67,9 +68,9 @@ function buildKeeper() {
   run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", "build-keeper.ts")], "ignore");
 }
 
-/** Debian keeps the programs of PostgreSQL outside of the path. @param {string} program */
+/** Debian keeps the programs of PostgreSQL outside of the path, and a plain user's path may lack sbin. @param {string} program */
 function isInstalled(program) {
-  const look = 'PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr " " ":")"; command -v "$1"';
+  const look = 'PATH="$PATH:/usr/sbin:$(echo /usr/lib/postgresql/*/bin | tr " " ":")"; command -v "$1"';
   return spawnSync("sh", ["-c", look, "sh", program]).status === 0;
 }
 
