@@ -50,6 +50,15 @@ test.skipIf(!hasPrevious)(
       expect(await same.exec("echo in a turn")).toMatchObject({ stdout: "in a turn\n" });
       await turn.end();
 
+      // Its keeper cannot say whether it is idle: it goes on, and is not asked again and again.
+      await same.update({ lifetimeSeconds: 1 });
+      await Bun.sleep(3_500);
+      const adoptions = (await same.events()).filter(({ type }) => type === "adopted");
+      expect({ state: (await same.refresh()).state, adoptions: adoptions.length }).toEqual({
+        state: "running",
+        adoptions: 2,
+      });
+
       await same.stop();
       expect(await hostProcesses(same.id)).toEqual([]);
       expect(await same.exec("echo new keeper")).toMatchObject({ stdout: "new keeper\n", generation: 2 });

@@ -6,6 +6,7 @@ import {
   type QuiesceAnswer,
   stopOrdered,
 } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import { type EffectDeps, messageOf } from "./effects.ts";
 import { type Shift, TicketLost } from "./shift.ts";
 
@@ -58,9 +59,16 @@ async function quiesce(
   } catch (error) {
     if (error instanceof TicketLost) throw error;
     deps.log.warn("idleness could not be judged", { sandbox: lease.sandboxId, error: messageOf(error) });
+    // To reach it anew would not make it younger: nobody knows whether it is used, so it goes on.
+    if (isTooOld(error)) return { state: "busy", because: [messageOf(error)], idleForMs: 0 };
     deps.keepers.drop(lease.instanceId);
     return { state: "busy", because: [messageOf(error)], idleForMs: Math.max(lifetimeMs - NO_ANSWER_MS, 0) };
   }
+}
+
+/** A keeper of an earlier release, which knows of no idleness. */
+function isTooOld(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === "unsupported";
 }
 
 async function askAgain(
