@@ -33,17 +33,21 @@ export async function deleteDisk(
   ref: SandboxRef,
   signal: AbortSignal,
 ): Promise<DiskObservation> {
-  const names = diskParts.map((part) => volumeName(ref.sandboxId, part));
-  for (const name of names) {
+  const seen: string[] = [];
+  for (const part of diskParts) {
+    const name = volumeName(ref.sandboxId, part);
     const volume = await inspectVolume(api, name, signal);
-    if (volume === undefined) continue;
-    if (!isOwn(volume, ref)) return { state: "absent", detail: `${name} is not ours and was left alone` };
-    await removeVolume(api, name, signal);
+    if (volume !== undefined && !isOwn(volume, ref)) {
+      seen.push(`${name} is somebody else's and was left alone`);
+      continue;
+    }
+    if (volume !== undefined) await removeVolume(api, name, signal);
     if ((await inspectVolume(api, name, signal)) !== undefined) {
       return { state: "present", detail: `the volume ${name} is still there after its removal` };
     }
+    seen.push(`${name} does not exist`);
   }
-  return { state: "absent", detail: `Docker has no volume ${names.join(", ")}` };
+  return { state: "absent", detail: `Docker's volumes: ${seen.join(", ")}` };
 }
 
 /** Every volume with our label, whoever's; complete, or an error. */

@@ -1,6 +1,5 @@
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
-import type { Capabilities, LaunchPlan, Provider, SandboxRef } from "@holdfast/core";
+import type { Capabilities, Provider, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { SandboxLocks } from "../local/sandbox-locks.ts";
@@ -19,6 +18,7 @@ import { observeInstance } from "./observe.ts";
 import { probeDocker } from "./probe.ts";
 import { untilReady } from "./ready.ts";
 import { stopInstance } from "./stop.ts";
+import { TRIAL_TIMEOUT_MS, tryLaunch } from "./trial.ts";
 
 export interface DockerProviderOptions {
   /** The run directories of instances are in `docker/` there; they must be on the daemon's own machine. */
@@ -68,10 +68,10 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     probe: () =>
       probeDocker({
         ...{ host, keeperBundle, image: defaultImage },
-        askDaemon: () => askDaemon(AbortSignal.timeout(PROBE_TIMEOUT_MS)),
+        askDaemon: () => askDaemon(AbortSignal.timeout(TRIAL_TIMEOUT_MS)),
         hasImage: async () =>
-          (await findImage(api, defaultImage, AbortSignal.timeout(PROBE_TIMEOUT_MS))) !== undefined,
-        tryLaunch: () => tryLaunch(provider),
+          (await findImage(api, defaultImage, AbortSignal.timeout(TRIAL_TIMEOUT_MS))) !== undefined,
+        tryLaunch: () => tryLaunch(provider, Date.now()),
       }),
     async launch(ref, plan, signal) {
       const context = {
@@ -135,40 +135,4 @@ async function namingDisks<T>(
     const place = refusalOf(error) === undefined ? dataDir : root;
     return namingStorage(place, () => Promise.reject(error));
   }
-}
-
-/** A whole launch takes about a second. */
-const PROBE_TIMEOUT_MS = 20_000;
-/** No installation is called so, so that no server takes a trial for its own; the next trial removes what one left. */
-const PROBE_INSTALLATION = "holdfast-probe";
-
-async function tryLaunch(provider: Provider): Promise<void> {
-  const signal = AbortSignal.timeout(PROBE_TIMEOUT_MS);
-  await removeOldTrials(provider, signal);
-  const [sandboxId, instanceId, secret] = [`probe-${randomUUID().slice(0, 8)}`, randomUUID(), randomUUID()];
-  const ref = { installationId: PROBE_INSTALLATION, sandboxId, instanceId, generation: 1 };
-  const plan: LaunchPlan = {
-    spec: { network: "none" },
-    hostname: "probe",
-    secret,
-    lifetimeSeconds: 60,
-    fence: 1,
-  };
-  try {
-    await provider.launch(ref, plan, signal);
-  } finally {
-    const undo = AbortSignal.timeout(PROBE_TIMEOUT_MS);
-    await provider.stop(ref, "force", undo);
-    await provider.removeDisk(ref, undo);
-  }
-}
-
-/** Of a server that was killed in the middle; a trial that is younger may be another server's. */
-async function removeOldTrials(provider: Provider, signal: AbortSignal): Promise<void> {
-  const old = Date.now() - 3 * PROBE_TIMEOUT_MS;
-  const found = (await provider.discover(signal)).filter(
-    ({ ref, createdAt }) => ref.installationId === PROBE_INSTALLATION && (createdAt ?? 0) < old,
-  );
-  for (const one of found) if (one.kind === "instance") await provider.stop(one.ref, "force", signal);
-  for (const one of found) if (one.kind === "disk") await provider.removeDisk(one.ref, signal);
 }
