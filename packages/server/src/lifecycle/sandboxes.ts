@@ -12,6 +12,7 @@ import {
   type RecordedEntry,
   type SandboxRow,
   type Store,
+  stateOf,
 } from "@holdfast/core";
 import {
   type CreateSandbox,
@@ -173,11 +174,17 @@ export class Sandboxes<Link extends KeeperControl> {
 
   /** The running sandbox and its keeper, or `wrong_state`: a look never wakes anything. */
   async look(idOrName: string): Promise<InUse<Link>> {
-    const holding = await this.get(idOrName);
-    const connected = this.#waker.connected(holding, {});
-    if (connected !== undefined) return connected;
-    if (holding.lease?.phase === "live") return this.#waker.wake(holding, {});
-    throw notRunning(holding);
+    return this.#running(await this.get(idOrName), {});
+  }
+
+  /**
+   * For work on something that only a running instance can have: a process, a terminal. It counts as use, but starts
+   * nothing: in a new instance there would be no such thing.
+   */
+  async useRunning(idOrName: string, asked: Asked): Promise<InUse<Link>> {
+    const holding = await this.allowed(idOrName, asked);
+    if (stateOf(holding) !== "running") throw notRunning(holding);
+    return this.#running((await withUse(holding, asked, this.#deps.store)) ?? holding, asked);
   }
 
   /** An explicit start also forgives earlier failures. */
@@ -223,8 +230,7 @@ export class Sandboxes<Link extends KeeperControl> {
 
   /** Ends the instance and keeps the files. Done when there is evidence. */
   async stop(idOrName: string, asked: Asked = {}): Promise<Holding> {
-    await this.allowed(idOrName, asked);
-    const holding = await this.#wish(idOrName, { desired: "stopped" });
+    const holding = await this.#wish(() => this.allowed(idOrName, asked), { desired: "stopped" });
     await this.#deps.reconciler.settle(holding.sandboxId);
     return this.get(holding.sandboxId);
   }
@@ -237,8 +243,12 @@ export class Sandboxes<Link extends KeeperControl> {
     const { store, clock, bell, reconciler } = this.#deps;
     const found = await store.find(idOrName);
     if (found === undefined && (await store.tombstone(idOrName)) !== undefined) return "gone";
-    if (found !== undefined) checkClaim(found, options.claimToken);
-    const { sandboxId } = await this.#wish(idOrName, {
+    const allowed = async () => {
+      const holding = await this.get(idOrName);
+      checkClaim(holding, options.claimToken);
+      return holding;
+    };
+    const { sandboxId } = await this.#wish(allowed, {
       desired: "deleted",
       deleteMode: options.mode,
       deleteReason: found?.sandbox.deleteReason ?? "delete_requested",
@@ -265,21 +275,30 @@ export class Sandboxes<Link extends KeeperControl> {
     }
   }
 
-  async #wish(idOrName: string, wish: Partial<SandboxRow>): Promise<Holding> {
+  async #running(holding: Holding, asked: Asked): Promise<InUse<Link>> {
+    const inUse = await this.#waker.reach(holding, asked);
+    if (inUse !== undefined) return inUse;
+    throw notRunning(await this.get(holding.sandboxId));
+  }
+
+  /** `allowed` reads it and refuses who may not; asked before every attempt to write, so that no claim comes between. */
+  async #wish(allowed: () => Promise<Holding>, wish: Partial<SandboxRow>): Promise<Holding> {
     for (;;) {
-      const holding = await this.get(idOrName);
+      const holding = await allowed();
       const { sandbox, lease, readAt } = holding;
       if (sandbox.desired === "deleted" && wish.desired !== "deleted") throw deleting(sandbox);
       // Force may be asked for later; it is never taken back.
       const deleteMode = sandbox.deleteMode === "force" ? "force" : (wish.deleteMode ?? "graceful");
       // A wish that is there already is not made again: its backoff goes on.
       if (sandbox.desired === wish.desired && sandbox.deleteMode === deleteMode) return holding;
-      const isEscalated = lease !== undefined && deleteMode === "force" && sandbox.deleteMode !== "force";
+      const isEscalated = deleteMode === "force" && sandbox.deleteMode !== "force";
       const saved = await this.#deps.store.save(holding, {
         sandbox: { ...wish, deleteMode },
-        // A stop that becomes a forced one is tried at once, this one time.
-        ...(isEscalated &&
-          lease.nextAttemptAt !== null && { leases: { [lease.instanceId]: { nextAttemptAt: readAt } } }),
+        // A stop that becomes a forced one is tried at once, this one time; so is one that only waited for an owner.
+        ...((isEscalated || lease?.stopReason === "orphan") &&
+          typeof lease?.nextAttemptAt === "number" && {
+            leases: { [lease.instanceId]: { nextAttemptAt: readAt } },
+          }),
       });
       if (saved !== undefined) return saved as Holding;
     }

@@ -11,6 +11,7 @@ import {
 } from "@holdfast/core";
 import type { HoldfastError } from "@holdfast/protocol";
 import type { Bell } from "./bell.ts";
+import { checkClaim } from "./claims.ts";
 import type { Keepers } from "./keepers.ts";
 import type { Queue } from "./queue.ts";
 import type { Reconciler } from "./reconciler.ts";
@@ -94,6 +95,23 @@ export class Waker<Link extends KeeperControl> {
     throw absent(first.sandboxId, await store.tombstone(first.sandboxId));
   }
 
+  /** The line to an instance that runs, once it is reached. Starts nothing: `undefined` if it does not run, or no more. */
+  async reach(first: Holding, asked: Asked): Promise<InUse<Link> | undefined> {
+    const { store, reconciler, clock, room } = this.#deps;
+    const until = clock.now() + PATIENCE_MS;
+    let holding: Holding | undefined = first;
+    while (holding !== undefined && isLive(holding)) {
+      const connected = this.connected(holding, asked);
+      if (connected !== undefined) return connected;
+      room.assertReachable(holding.sandbox.provider);
+      await reconciler.settle(first.sandboxId);
+      holding = await store.holding(first.sandboxId);
+      if (holding !== undefined && this.connected(holding, asked) === undefined)
+        await this.#waitIfStuck(holding, until);
+    }
+    return undefined;
+  }
+
   async #reserve(holding: Holding, asked: Asked): Promise<Holding | undefined> {
     const { store, room, queue } = this.#deps;
     const { sandbox } = holding;
@@ -156,8 +174,8 @@ export class Waker<Link extends KeeperControl> {
 
   /** The line to it, if it runs and this server has one. */
   connected(holding: Holding, asked: Asked): InUse<Link> | undefined {
-    const { lease, sandbox } = holding;
-    if (lease?.phase !== "live" || sandbox.desired !== "active") return undefined;
+    const { lease } = holding;
+    if (lease === undefined || !isLive(holding)) return undefined;
     const link = this.#deps.keepers.link(lease.instanceId);
     if (link === undefined) return undefined;
     return {
@@ -176,9 +194,19 @@ export class Waker<Link extends KeeperControl> {
   }
 }
 
-/** The number of the claim that the call comes under; whoever checked its token has let it through. */
-export function claimOf({ sandbox }: Holding, { claimToken }: Asked): { claimFence?: number } {
-  return claimToken === undefined ? {} : { claimFence: sandbox.claimFence };
+/** It runs, and nobody wants it to end. */
+function isLive({ sandbox, lease }: Holding): boolean {
+  return lease?.phase === "live" && sandbox.desired === "active";
+}
+
+/**
+ * The number of the claim that the call comes under. The token is compared once more: while the call waited, the claim
+ * may have ended, and another's number must not be lent to it.
+ */
+export function claimOf(holding: Holding, { claimToken }: Asked): { claimFence?: number } {
+  if (claimToken === undefined) return {};
+  checkClaim(holding, claimToken);
+  return { claimFence: holding.sandbox.claimFence };
 }
 
 /** `before`: as it was when this call launched it. */

@@ -6,7 +6,7 @@ import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
 import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
 import { askFor, passOn, queryOf } from "../http/proxy.ts";
-import { answer, byId, jsonBody, LogQuery, logAnswer, refusals, useRunning } from "./shared.ts";
+import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
 /** A session's command has more to tell. */
 const AnyCommand = z.union([SessionCommandState, CommandState]);
@@ -72,7 +72,7 @@ export function commandRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   );
 
   app.openapi(cancel, async (c) => {
-    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
+    const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/cancel`;
     const { body: state, holding } = await askFor(c, inUse, { method: "POST", path }, AnyCommand);
     return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);

@@ -6,7 +6,7 @@ import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
 import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
 import { withKey } from "../http/idempotency.ts";
 import { ask, passOn, queryOf, tell } from "../http/proxy.ts";
-import { answer, byId, jsonBody, LogQuery, logAnswer, refusals, useRunning } from "./shared.ts";
+import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
 const byProcess = byId.extend({ processId: z.string() });
 const one = { 200: answer("the process", Process), ...refusals };
@@ -142,14 +142,14 @@ export function processRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   );
 
   app.openapi(stdin, async (c) => {
-    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
+    const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/stdin`;
     await tell(c, inUse, { method: "POST", path, body: await repeatable(c.req.raw) });
     return c.body(null, 204);
   });
 
   app.openapi(closeStdin, async (c) => {
-    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
+    const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     await tell(c, inUse, { method: "POST", path: `${pathOf(c.req.valid("param"))}/stdin/close` });
     return c.body(null, 204);
   });
@@ -162,7 +162,7 @@ export function processRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     const { id = "", processId = "" } = c.req.param();
     const path = pathOf({ processId }) + action + queryOf(c);
     const call = { method, path, signal: c.req.raw.signal, ...(body !== undefined && { body }) };
-    const inUse = method === "GET" ? sandboxes.look(id) : useRunning(sandboxes, id, askedBy(c));
+    const inUse = method === "GET" ? sandboxes.look(id) : sandboxes.useRunning(id, askedBy(c));
     return ask(c, await inUse, call, Process);
   }
 

@@ -1,9 +1,5 @@
-import type { KeeperLink } from "@holdfast/keeper-link";
 import { ErrorBody, LOG_FRAMES_TYPE } from "@holdfast/protocol";
 import { z } from "zod";
-import type { Asked } from "../lifecycle/refusals.ts";
-import type { Sandboxes } from "../lifecycle/sandboxes.ts";
-import type { InUse } from "../lifecycle/waker.ts";
 
 export const byId = z.object({ id: z.string().describe("a sandbox's id or name") });
 
@@ -48,16 +44,3 @@ export const QueueQuery = z.object({
     .default(0)
     .describe("seconds to wait for room if there is none now; 0: be told at once"),
 });
-
-/**
- * For work on something that only a running instance can have: a process, a terminal. It counts as use, but starts
- * nothing: in a new instance there would be no such thing.
- */
-export async function useRunning(
-  sandboxes: Sandboxes<KeeperLink>,
-  idOrName: string,
-  asked: Asked,
-): Promise<InUse<KeeperLink>> {
-  await sandboxes.look(idOrName);
-  return sandboxes.use(idOrName, asked);
-}

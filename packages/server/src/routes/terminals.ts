@@ -13,7 +13,7 @@ import { type App, type AppDeps, newApp } from "../app.ts";
 import { askedBy, holdHeaders, workHeaders } from "../http/asked.ts";
 import { ask, touched } from "../http/proxy.ts";
 import { TerminalRelay } from "../terminal-relay.ts";
-import { answer, byId, jsonBody, refusals, useRunning } from "./shared.ts";
+import { answer, byId, jsonBody, refusals } from "./shared.ts";
 
 const byTerminal = byId.extend({ terminalId: z.string() });
 const one = { 200: answer("the terminal", Terminal), ...refusals };
@@ -98,7 +98,7 @@ export function terminalRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   });
 
   app.openapi(destroy, async (c) => {
-    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
+    const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     return c.json(
       await ask(c, inUse, { method: "DELETE", path: pathOf(c.req.valid("param")) }, Terminal),
       200,
@@ -106,7 +106,7 @@ export function terminalRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   });
 
   app.openapi(resize, async (c) => {
-    const inUse = await useRunning(sandboxes, c.req.valid("param").id, askedBy(c));
+    const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     const body = JSON.stringify(c.req.valid("json"));
     const path = `${pathOf(c.req.valid("param"))}/resize`;
     return c.json(await ask(c, inUse, { method: "POST", path, body }, Terminal), 200);
@@ -118,7 +118,7 @@ export function terminalRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     // A socket that was opened cannot be asked once more, so the keeper is touched before: then it does not rest.
     const inUse = isReadonly
       ? await sandboxes.look(id)
-      : await touched(await useRunning(sandboxes, id, askedBy(c)));
+      : await touched(await sandboxes.useRunning(id, askedBy(c)));
     // An unknown terminal is refused in plain HTTP, where a client can read why.
     await inUse.link.json({ method: "GET", path: pathOf({ terminalId }) }, Terminal);
     const relay = new TerminalRelay(inUse, { terminalId, query: new URL(c.req.url).searchParams });
