@@ -32,11 +32,11 @@ export function missingDocker(): string | undefined {
 
 /**
  * In namespaces of its own: its bridge, its packet filter, its mounts and all its processes are gone with it, also if
- * we are killed. The file system and the kernel are ours, as they are with a daemon that somebody has installed.
+ * we are killed. `dataRoot` is where it keeps images and volumes, if that matters. The file system and the kernel are ours, as they are with a daemon that somebody has installed.
  */
-export async function startDockerDaemon(): Promise<DockerDaemon> {
+export async function startDockerDaemon(options: { dataRoot?: string } = {}): Promise<DockerDaemon> {
   const dir = mkdtempSync(join(tmpdir(), "holdfast-docker-"));
-  const daemon = new Daemon(dir);
+  const daemon = new Daemon(dir, options.dataRoot ?? join(dir, "data"));
   try {
     await daemon.start();
     return daemon;
@@ -53,12 +53,14 @@ class Daemon implements DockerDaemon {
     "shell-less": "hf-test/shell-less:1",
   };
   readonly #dir: string;
+  readonly #dataRoot: string;
   readonly #log: string;
   #process: Bun.Subprocess | undefined;
   #stopped: Promise<void> | undefined;
 
-  constructor(dir: string) {
+  constructor(dir: string, dataRoot: string) {
     this.#dir = dir;
+    this.#dataRoot = dataRoot;
     this.#log = join(dir, "log");
   }
 
@@ -83,7 +85,7 @@ class Daemon implements DockerDaemon {
   #options(): string[] {
     return [
       ...["--host", this.host, "--pidfile", join(this.#dir, "pid")],
-      ...["--data-root", join(this.#dir, "data"), "--exec-root", join(this.#dir, "exec")],
+      ...["--data-root", this.#dataRoot, "--exec-root", join(this.#dir, "exec")],
       ...["--cgroup-parent", `/${basename(this.#dir)}`],
     ];
   }

@@ -17,8 +17,8 @@ import { requireImage } from "./image.ts";
 import { bootMessage, userInside } from "./inside.ts";
 import { planLimits } from "./limits.ts";
 import { containerName } from "./names.ts";
-import { giveDisk } from "./ownership.ts";
 import { makeRunDir, markStarted, wasStarted, writeBoot } from "./run-dir.ts";
+import { settleIn } from "./settle-in.ts";
 
 export interface LaunchContext {
   readonly api: DockerApi;
@@ -43,10 +43,9 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   const image = await requireImage(api, imageName, signal);
   const id =
     holder.kind === "known" ? holder.container.Id : await make(ref, plan, { ...context, imageName, image });
-  // From here on what was begun is finished: a request that is given up is carried out by the daemon all the same.
   const uid = userInside();
   const dir = instanceDir(layout, ref);
-  await giveDisk(api, id, { uid, now: context.now });
+  await settleIn(api, id, { uid, now: context.now, signal });
   await writeBoot(dir, bootMessage(ref, plan, { image, info: context.info }), uid);
   signal.throwIfAborted();
   await markStarted(dir);

@@ -10,22 +10,35 @@ import { diskParts, volumeName } from "./names.ts";
 export async function ensureDisk(
   api: DockerApi,
   ref: SandboxRef,
-  options: { now: number; signal: AbortSignal },
+  { now, signal }: { now: number; signal: AbortSignal },
 ): Promise<void> {
   for (const part of diskParts) {
-    // The daemon answers with the volume that has the name, whoever made it.
-    const volume = await api.json<Volume>({
-      method: "POST",
-      path: "/volumes/create",
-      json: {
-        Name: volumeName(ref.sandboxId, part),
-        Labels: diskLabels(ref, { part, createdAt: options.now }),
-      },
-      signal: options.signal,
-    });
-    if (volume !== undefined && !isOwn(volume, ref)) throw taken(volume);
+    const name = volumeName(ref.sandboxId, part);
+    const labels = diskLabels(ref, { part, createdAt: now });
+    const volume =
+      (await inspectVolume(api, name, signal)) ?? (await createVolume(api, { name, labels, signal }));
+    if (!isOwn(volume, ref)) throw taken(volume);
   }
 }
+
+/** The daemon answers with the volume that has the name, whoever made it meanwhile. */
+async function createVolume(
+  api: DockerApi,
+  { name, labels, signal }: { name: string; labels: Volume["Labels"]; signal: AbortSignal },
+): Promise<Volume> {
+  const json = { Name: name, Labels: labels };
+  try {
+    const made = await api.json<Volume>({ method: "POST", path: "/volumes/create", json, signal });
+    return made ?? json;
+  } catch (error) {
+    // On a full disk Docker keeps a volume whose labels it could not write, and nobody would know whose it is.
+    if (refusalOf(error) !== undefined) await removeVolume(api, name, AbortSignal.timeout(UNDO_TIMEOUT_MS));
+    throw error;
+  }
+}
+
+/** The removal of an empty volume. */
+const UNDO_TIMEOUT_MS = 5_000;
 
 /** Nothing may run on it any more; the caller has made sure. May be called twice. */
 export async function deleteDisk(

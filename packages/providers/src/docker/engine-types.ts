@@ -10,7 +10,7 @@ export interface Container {
   readonly State: ContainerState;
 }
 
-export interface ContainerState {
+interface ContainerState {
   readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
   readonly Pid: number;
   readonly ExitCode: number;

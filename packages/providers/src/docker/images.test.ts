@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { missingDocker } from "@holdfast/testkit";
 import { DockerMachine } from "../../fixtures/docker-machine.ts";
@@ -36,8 +36,11 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
     "an image of one static program, without a libc, runs commands of its shell",
     async () => {
       const ref = await machine.launch({ image: machine.daemon.images.busybox, network: "none" });
-      const ran = await machine.exec(ref, "pwd; id -u; touch /workspace/a ~/b /tmp/c && echo written");
-      expect(ran).toMatchObject({ exitCode: 0, shell: "sh", stdout: "/workspace\n1000\nwritten\n" });
+      const ran = await machine.exec(
+        ref,
+        "pwd; whoami; id -u; touch /workspace/a ~/b /tmp/c && echo written",
+      );
+      expect(ran).toMatchObject({ exitCode: 0, shell: "sh", stdout: "/workspace\nuser\n1000\nwritten\n" });
     },
     TIMEOUT_MS,
   );
@@ -125,6 +128,37 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
       const full = await machine.launch({});
       const { stdout } = await machine.exec(full, devices);
       expect(String(stdout).trim().split("\n").sort()).toEqual(["eth0", "lo"]);
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "a keeper that cannot start is a failed launch, with what it said",
+    async () => {
+      const bundle = join(machine.dataDir, "broken");
+      cpSync(machine.bundle, bundle, { recursive: true });
+      writeFileSync(join(bundle, "keeper"), "this is no program");
+      const ref = machine.own(machine.newRef());
+      const launch = machine
+        .open({ keeperBundle: bundle })
+        .launch(ref, machine.plan({}), AbortSignal.timeout(20_000));
+      await expect(launch).rejects.toMatchObject({
+        code: "launch_failed",
+        message: expect.stringMatching(/ended before its keeper answered:\n.*keeper: file too short/),
+      });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "an image that is not there is named before anything is made",
+    async () => {
+      const launch = machine.launch({ image: "nobody/has-it:1" });
+      await expect(launch).rejects.toMatchObject({
+        code: "launch_failed",
+        hint: expect.stringContaining("docker pull nobody/has-it:1"),
+      });
+      expect(await machine.leftovers()).toEqual([]);
     },
     TIMEOUT_MS,
   );

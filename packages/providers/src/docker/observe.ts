@@ -75,7 +75,7 @@ export function describeEnd({ Id, State }: Container): string {
 function describe({ Id, State }: Container): string {
   const status = State.Status;
   if (status === "created") return `container ${shortId(Id)} is made and not started yet`;
-  return `container ${shortId(Id)} is ${status}; its keeper is pid ${State.Pid} of this machine, since ${State.StartedAt}`;
+  return `container ${shortId(Id)} is ${status}; its keeper is pid ${State.Pid} to the daemon, since ${State.StartedAt}`;
 }
 
 export function shortId(id: string): string {

@@ -75,7 +75,7 @@ async function lastWords(api: DockerApi, name: string): Promise<string> {
 }
 
 /** Docker puts eight bytes before each piece of a log: the stream, three zeros, and the length. */
-export function withoutFrames(bytes: Uint8Array): string {
+function withoutFrames(bytes: Uint8Array): string {
   const view = Buffer.from(bytes);
   const pieces: Buffer[] = [];
   for (let at = 0; at + 8 <= view.length; at += 8 + view.readUInt32BE(at + 4)) {

@@ -43,3 +43,10 @@ function header({ path, uid, mode, content }: TarEntry, size: number, now: numbe
   );
   return block;
 }
+
+/** The content of an archive's first entry. */
+export function firstFileIn(tar: Uint8Array): string {
+  const bytes = Buffer.from(tar);
+  const size = Number.parseInt(bytes.toString("latin1", 124, 135), 8);
+  return bytes.toString("utf8", BLOCK, BLOCK + size);
+}
