@@ -9,7 +9,7 @@ export type QuiesceAnswer =
 
 /** What the lifecycle says to a keeper. Every call carries the fence that the line was opened with. */
 export interface KeeperControl {
-  info(): Promise<Pick<KeeperInfo, "instanceId">>;
+  info(): Promise<Pick<KeeperInfo, "instanceId" | "claimFence">>;
   /** Opens the gate. May be said again; the newest policy counts. */
   admit(request: AdmitRequest): Promise<void>;
   /** While this stands, the keeper knows that it has a server. `onEnd`: the keeper is gone, or the line to it is. */

@@ -45,7 +45,7 @@ export function keeperRoutes(parts: KeeperParts): Routes {
   };
 }
 
-function infoOf({ engine, admission, startedAt, lastEnd }: KeeperParts): KeeperInfo {
+function infoOf({ engine, admission, lifecycle, startedAt, lastEnd }: KeeperParts): KeeperInfo {
   const kinds = [...engine.runs()].map(({ record }) => record.kind);
   const processesRunning = kinds.filter((kind) => kind === "process").length;
   const { sandboxId, instanceId, generation } = engine.boot;
@@ -56,6 +56,7 @@ function infoOf({ engine, admission, startedAt, lastEnd }: KeeperParts): KeeperI
     generation,
     admitted: admission.admitted,
     fence: admission.fence,
+    claimFence: lifecycle.claims.fence,
     shell: engine.shell?.name ?? "none",
     startedAt: new Date(startedAt).toISOString(),
     commandsRunning: kinds.length - processesRunning,

@@ -78,6 +78,8 @@ export const KeeperInfo = z.object({
   generation: z.number().int(),
   admitted: z.boolean(),
   fence: z.number().int(),
+  /** The highest number of a claim that it was told of. Absent where it is too old to know of claims. */
+  claimFence: z.number().int().optional(),
   shell: z.enum(["bash", "sh", "none"]),
   startedAt: z.string(),
   commandsRunning: z.number().int(),

@@ -62,6 +62,7 @@ test("it holds for the next keeper, also of one that crashed", async () => {
   await claim(first, 9, true);
   await first.crash();
   await using next = await startTestKeeper({ dir: first.dir });
+  expect((await next.call("/v1/keeper")).body).toMatchObject({ claimFence: 9 });
   expect([await run(next, 8), await run(next), await run(next, 9)]).toEqual([
     "claim_lost",
     "claim_lost",
@@ -72,10 +73,11 @@ test("it holds for the next keeper, also of one that crashed", async () => {
 test.each<[string, (path: string) => void]>([
   ["nothing", () => {}],
   ["garbage", (path) => writeFileSync(path, "{")],
+  ["a number that no client comes near", (path) => writeFileSync(path, '{"fence":1e15,"required":true}')],
   ["a link", (path) => symlinkSync("/etc/passwd", path)],
   ["a directory", (path) => mkdirSync(path)],
   ["a pipe that nobody writes to", (path) => void Bun.spawnSync(["mkfifo", path])],
-])("%s where the number was: it starts, and can be told anew", async (_, put) => {
+])("%s where the number was: it starts, and can be told anew", async (_what, put) => {
   const first = await startTestKeeper();
   await claim(first, 9, true);
   await first.crash();
@@ -84,8 +86,13 @@ test.each<[string, (path: string) => void]>([
   put(file);
   await using next = await startTestKeeper({ dir: first.dir });
   expect(await run(next)).toBe("ran");
-  // A directory cannot be replaced by a file: then the claim is refused rather than forgotten.
-  expect(await claim(next, 10, true)).toBe(_ === "a directory" ? 503 : 204);
+  // Also where it cannot be written: the work inside must not be able to shut out whoever claims the sandbox.
+  expect(await claim(next, 10, true)).toBe(204);
+  expect([await run(next, 9), await run(next), await run(next, 10)]).toEqual([
+    "claim_lost",
+    "claim_lost",
+    "ran",
+  ]);
 });
 
 test("who is attached to a terminal cannot type any more once another has claimed the sandbox", async () => {

@@ -1,7 +1,19 @@
 import { join } from "node:path";
 import { ClaimFenceRequest, HoldfastError } from "@holdfast/protocol";
-import { cannotRecord } from "../engine/disk-errors.ts";
+import { z } from "zod";
 import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
+
+/**
+ * The work inside can write there what it likes: a number that no client ever comes near would shut all of them out,
+ * and the next one must still be a number.
+ */
+const Recorded = ClaimFenceRequest.extend({
+  fence: z
+    .number()
+    .int()
+    .min(0)
+    .max(10 ** 12),
+});
 
 /**
  * The fence between clients: the number of a claim only grows, and work under a lower one than was ever seen is
@@ -14,7 +26,12 @@ export class Claims {
 
   constructor(stateDir: string) {
     this.#file = join(stateDir, "claim-fence.json");
-    this.#seen = readSmallJson(this.#file, ClaimFenceRequest) ?? { fence: 0, required: false };
+    this.#seen = readSmallJson(this.#file, Recorded) ?? { fence: 0, required: false };
+  }
+
+  /** The highest that was seen. */
+  get fence(): number {
+    return this.#seen.fence;
   }
 
   /** Work is about to be done under this number, or under none. */
@@ -30,13 +47,20 @@ export class Claims {
 
   /** From now on lower numbers are refused; and, if `required`, work without one. May be said again. */
   set(wanted: ClaimFenceRequest): void {
-    if (wanted.fence < this.#seen.fence) throw lost({ fence: wanted.fence, seen: this.#seen.fence });
-    try {
-      writeSmallJson(this.#file, wanted);
-    } catch (error) {
-      throw cannotRecord(error);
-    }
+    const { fence, required } = this.#seen;
+    if (wanted.fence < fence) throw lost({ fence: wanted.fence, seen: fence });
+    if (wanted.fence === fence && wanted.required === required) return;
     this.#seen = wanted;
+    this.#record(wanted);
+  }
+
+  /** A full disk does not shut the holder out: the server says the number to each instance before any work. */
+  #record(seen: ClaimFenceRequest): void {
+    try {
+      writeSmallJson(this.#file, seen);
+    } catch (error) {
+      process.stderr.write(`holdfast keeper: the claim's number could not be kept: ${String(error)}\n`);
+    }
   }
 }
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { FakeProvider } from "@holdfast/testkit";
 import { hashOf } from "./claims.ts";
 import { refOf } from "./effects.ts";
 import { TestWorld } from "./test-world.ts";
@@ -89,4 +90,57 @@ test("of many who claim at once one gets it", async () => {
   const all = await Promise.all(Array.from({ length: 20 }, (_, i) => codeOf(asked(`c${i}`))));
   expect(all.filter((code) => code === "ok")).toHaveLength(1);
   expect(new Set(all)).toEqual(new Set(["ok", "claim_held"]));
+});
+
+test("a call that waits for its sandbox while another takes the claim over does not go on under the other's number", async () => {
+  await world.running("one");
+  const ann = await asked("ann");
+  await world.server.sandboxes.stop("one", { claimToken: ann.token });
+  const launch = world.provider.launch.bind(world.provider);
+  world.provider.launch = async (...launched) => {
+    world.provider.launch = launch;
+    await asked("bob", "takeover");
+    return launch(...launched);
+  };
+  expect(await use(ann.token)).toBe("claim_lost");
+});
+
+test.each(["stop", "delete"] as const)(
+  "a claim that comes between is not passed over by a %s",
+  async (what) => {
+    const { sandboxes } = world.server;
+    const { sandboxId } = await world.running("one");
+    const save = world.store.save.bind(world.store);
+    world.store.save = async (...saved) => {
+      world.store.save = save;
+      await asked("ann");
+      return save(...saved);
+    };
+    const wish = { stop: () => sandboxes.stop("one"), delete: () => sandboxes.delete("one", force) }[what];
+    expect(await codeOf(wish())).toBe("claim_held");
+    expect((await world.store.holding(sandboxId))?.sandbox.desired).toBe("active");
+  },
+);
+const force = { mode: "force", waitMs: 0 } as const;
+
+test("whoever claims one whose keeper does not answer gets the token, and its next instance is told", async () => {
+  const { sandboxId, lease } = await world.running("one");
+  FakeProvider.prototype.kill.call(world.provider, refOf(lease));
+  const { token } = await asked("ann");
+  await world.clock.pass(10_000);
+  expect([await use(token), await use()]).toEqual(["ok", "claim_held"]);
+  const next = await world.store.holding(sandboxId);
+  if (next?.lease === undefined) throw new Error("it has no instance");
+  expect(next.sandbox.generation).toBe(2);
+  expect(world.provider.keeperOf(refOf(next.lease)).claim).toEqual({ fence: 1, required: true });
+});
+
+test("rows that have forgotten claims go on from the number that the keeper knows", async () => {
+  const { lease } = await world.running("one");
+  world.provider.keeperOf(refOf(lease)).claim = { fence: 7, required: true };
+  await world.clock.pass(1_000);
+  world.cutLines(lease);
+  await world.clock.pass(1);
+  expect(world.provider.keeperOf(refOf(lease)).claim).toEqual({ fence: 8, required: false });
+  expect([await use(), (await asked("ann")).claim.fence]).toEqual(["ok", 9]);
 });

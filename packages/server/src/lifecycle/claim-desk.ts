@@ -14,6 +14,7 @@ interface ClaimDeskDeps {
   readonly keepers: Keepers;
   readonly clock: Clock;
   readonly newId: NewId;
+  readonly kick: (sandboxId: string) => void;
 }
 
 /** Gives out exclusive holds on sandboxes, one at a time, each with a higher number than the last. */
@@ -94,11 +95,22 @@ export class ClaimDesk {
     return holding;
   }
 
-  /** So that a call of the last holder that is still on its way comes too late. */
-  async #tell({ sandbox, lease }: Holding): Promise<void> {
-    const { keepers, clock } = this.#deps;
+  /**
+   * So that a call of the last holder that is still on its way comes too late. A keeper that does not answer is told when
+   * it is reached anew, before any other call: the claim is written, and whoever made it must get its token.
+   */
+  async #tell({ sandbox, lease, sandboxId }: Holding): Promise<void> {
+    const { keepers, clock, kick } = this.#deps;
     const link = lease === undefined ? undefined : keepers.link(lease.instanceId);
-    if (link !== undefined) await within(clock, { ms: TELL_MS }, () => sayClaim(link, sandbox));
+    if (lease === undefined || link === undefined) return;
+    try {
+      await within(clock, { ms: TELL_MS }, () => sayClaim(link, sandbox));
+    } catch (error) {
+      // It knows of a later one.
+      if (error instanceof HoldfastError && error.code === "claim_lost") throw error;
+      keepers.drop(lease.instanceId);
+      kick(sandboxId);
+    }
   }
 }
 

@@ -78,6 +78,7 @@ async function admit(link: KeeperControl, holding: Holding, lease: Lease, deps: 
   const info = await link.info();
   if (info.instanceId !== instanceId) throw new Error(`another instance answered: ${info.instanceId}`);
   await assertStillWanted(holding, deps);
+  await assertClaimsKnown(holding, info.claimFence ?? 0, deps);
   const { lifetimeSeconds, maxLifetimeSeconds } = holding.sandbox.policy;
   const { orphanLimitSeconds } = deps;
   await link.admit({
@@ -96,4 +97,16 @@ async function assertStillWanted({ sandboxId, version }: Holding, { store }: Eff
   const now = await store.holding(sandboxId);
   if (now?.version === version && now.sandbox.desired === "active") return;
   throw new HoldfastError("fence_stale", "the lease moved on before its keeper was admitted");
+}
+
+/**
+ * Rows that were restored, or made anew for a disk, may have forgotten claims that the keeper remembers: it would refuse
+ * every later number that is lower. The rows go on from there, and the next attempt finds them so.
+ */
+async function assertClaimsKnown(holding: Holding, seen: number, { store }: EffectDeps): Promise<void> {
+  if (seen <= holding.sandbox.claimFence) return;
+  const claimFence = seen + 1;
+  const entries = [{ type: "claim_fence_raised", cause: "restored_rows", detail: { claimFence } }];
+  await store.save(holding, { sandbox: { claimFence }, entries });
+  throw new HoldfastError("fence_stale", "the rows had forgotten claims that its keeper knows of");
 }

@@ -81,7 +81,7 @@ export class Lifecycle<Link extends KeeperControl> {
     });
     this.reconciler = reconciler;
     const get = (idOrName: string) => this.sandboxes.get(idOrName);
-    const claims = new ClaimDesk({ store, get, keepers, clock, newId });
+    const claims = new ClaimDesk({ store, get, keepers, clock, newId, kick });
     this.claims = claims;
     this.sandboxes = new Sandboxes({
       ...parts,

@@ -86,7 +86,10 @@ export class TestWorld {
   #link(name: string): KeeperControl {
     const state = () => this.provider.keeperOf(this.#ref(name));
     return {
-      info: async () => ({ instanceId: this.#ref(name).instanceId }),
+      info: async () => ({
+        instanceId: this.#ref(name).instanceId,
+        claimFence: state().claim?.fence ?? 0,
+      }),
       admit: async (request) => {
         state().admitted = request;
       },
