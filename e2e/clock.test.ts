@@ -41,8 +41,8 @@ for (const hours of [1, -1]) {
 
 async function jumpAround(server: TestServer, jump: () => Promise<void>): Promise<void> {
   const long = await Sandbox.create({ name: "long", lifetimeSeconds: 60 }, server.at);
-  const turn = await long.beginTurn();
-  const claim = await long.claim({ holder: "worker", ttlSeconds: 300 });
+  await using _turn = await long.beginTurn();
+  await using _claim = await long.claim({ holder: "worker", ttlSeconds: 300 });
   const short = await Sandbox.create({ name: "short", lifetimeSeconds: SHORT_SECONDS }, server.at);
   await short.exec("true");
   const usedAt = performance.now();
@@ -60,8 +60,6 @@ async function jumpAround(server: TestServer, jump: () => Promise<void>): Promis
 
   expect((await long.refresh()).info).toMatchObject({ state: "running", generation: 1, openTurns: 1 });
   expect((await long.why()).claim).toMatchObject({ holder: "worker" });
-  await claim.release();
-  await turn.end();
 }
 
 /** Jobs that are due later than they would be on a clock that nobody set. */

@@ -21,7 +21,8 @@ export async function contradictions(server: TestServer, told: readonly Told[]):
 export function leftovers(server: TestServer, alive: readonly string[]): string[] {
   const { dataDir } = server;
   const ever = everSeen(dataDir);
-  const idOf = (name: string) => /^hf-(.+)-g\d+$/.exec(name)?.[1] ?? name;
+  // A control group's name also says whose data dir it is of.
+  const idOf = (name: string) => /^hf-(.+)-g\d+(:.*)?$/.exec(name)?.[1] ?? name;
   const uids = readdirSync(join(dataDir, "uids")).map((uid) =>
     readFileSync(join(dataDir, "uids", uid), "utf8"),
   );

@@ -93,9 +93,12 @@ export class TestServer {
   /** Deletes every sandbox, ends the server and removes its data dir. */
   async dispose(): Promise<void> {
     if (this.#child?.exitCode !== null || this.#child?.signalCode !== null) await this.boot();
-    await this.deleteAll();
-    await this.signal("SIGTERM");
-    rmSync(this.dataDir, { recursive: true, force: true });
+    try {
+      await this.deleteAll();
+    } finally {
+      await this.signal("SIGTERM");
+      rmSync(this.dataDir, { recursive: true, force: true });
+    }
   }
 
   async deleteAll(): Promise<void> {
