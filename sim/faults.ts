@@ -12,6 +12,8 @@ const likeliest = {
   duplicated_request: 0.06,
   /** Executed within the window that the provider promises. */
   delayed_request: 0.05,
+  /** The same of a launch, which is what the window is for. */
+  delayed_launch: 0.5,
   /** Executed after it: nothing promised that it would not be. */
   very_late_request: 0.03,
   slow_call: 0.06,

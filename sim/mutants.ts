@@ -119,7 +119,7 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/shift.ts",
     find: "this.#goodUntil = options.askedAt + options.ticket.ttlMs - MARGIN_MS;",
     replace: "this.#goodUntil = options.askedAt + options.ticket.ttlMs * 10;",
-    caughtBy: ["ticket"],
+    caughtBy: ["ticket", "S5", "S10"],
     why: "a server acts for longer than it may, beside the one that took its place",
   },
   {

@@ -7,6 +7,9 @@ import type { SimLink } from "./world/door.ts";
 /** Nobody waits longer for an answer. */
 const PATIENCE_MS = 30_000;
 
+/** Clients do not wait longer for a sandbox to become idle. */
+const LONGEST_IDLE_MS = 400_000;
+
 const lifetimes = [20, 60, 300];
 
 /** What one client does next, by weight. */
@@ -23,6 +26,7 @@ const deeds: readonly (readonly [weight: number, deed: (client: Client) => Promi
   [1, claim],
   [0.5, leaveATurn],
   [0.7, build],
+  [2, comeAtTheLastMoment],
 ];
 
 /** One user of the servers. It forgets nothing, checks what it was told, and survives its server. */
@@ -143,7 +147,7 @@ async function leaveATurn(client: Client): Promise<void> {
 }
 
 async function idle({ universe }: Client): Promise<void> {
-  await universe.sleep(universe.rng.between(20_000, 400_000));
+  await universe.sleep(universe.rng.between(20_000, LONGEST_IDLE_MS));
 }
 
 async function touch(client: Client): Promise<void> {
@@ -205,4 +209,14 @@ async function build({ universe, sandbox }: Client): Promise<void> {
   const instances = [...universe.backends.values()].flatMap(({ instances }) => [...instances.values()]);
   const instance = instances.find(({ ref }) => ref.instanceId === lease?.instanceId);
   if (instance?.keeper.isAdmitted) instance.keeper.workFor(rng.between(10_000, 600_000));
+}
+
+/** Somebody who comes just when the reaper does. */
+async function comeAtTheLastMoment({ universe, sandbox }: Client): Promise<void> {
+  const name = sandbox();
+  const ledger = [...universe.book.ledgers.values()].find((one) => one.sandbox?.name === name);
+  const leftMs = (ledger?.lease?.idleCheckAt ?? 0) - universe.storeNow();
+  if (leftMs <= 0 || leftMs > LONGEST_IDLE_MS) return;
+  await universe.sleep(leftMs + universe.rng.between(-20, 60));
+  await universe.ask(`begin a turn in ${name} at the last moment`, ({ turns }) => turns.begin(name, {}));
 }

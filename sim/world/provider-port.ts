@@ -74,7 +74,7 @@ export class ProviderPort implements Provider {
   launch(ref: InstanceRef, plan: LaunchPlan, signal: AbortSignal): Promise<void> {
     const { backend, witness, actor, scheduler } = this.#options;
     witness.sends({ actor, op: "launch", ref });
-    const fate = this.#fate(ref.instanceId);
+    const fate = this.#launchFate(ref.instanceId);
     const promisedBy = scheduler.now + Math.max(backend.settleMs, ON_THIS_MACHINE_MS);
     if (fate.request !== "lost")
       witness.launchUnderWay(ref, Math.min(scheduler.now + fate.request.afterMs, promisedBy));
@@ -164,6 +164,14 @@ export class ProviderPort implements Provider {
     const fate = isRemote ? call.fate : { ...call.fate, reply: plain.reply };
     const op = `${actor.name} ${call.op} ${call.ref === undefined ? this.kind : nameOf(call.ref)}`;
     return wire.send({ actor, op, fate, apply, signal: call.signal, lingers: isRemote });
+  }
+
+  #launchFate(instanceId: string): Fate {
+    const { faults, rng, backend } = this.#options;
+    const fate = this.#fate(instanceId);
+    const isDelayed =
+      backend.settleMs > 0 && faults.strikes("delayed_launch", this.#options.phaseOf(instanceId));
+    return isDelayed ? { ...fate, request: { afterMs: rng.between(1_000, backend.settleMs - 1_000) } } : fate;
   }
 
   #fate(instanceId?: string): Fate {
