@@ -161,6 +161,29 @@ test("a sandbox that the rows forgot goes on counting from its leases, also if o
   ]);
 });
 
+test("a forgotten sandbox is made anew only when each of its instances stands in the way of another", () => {
+  const [disk, running] = [aFoundDisk("s1"), aged(MINUTE, { ref: { generation: 5 }, fence: 7 })];
+  const because = "an instance on it has no row yet";
+  const waiting = { spared: [{ found: disk, because, until: null }] };
+  const row = record(running, UNKNOWN, NOW - MINUTE + 2 * LIFETIME);
+  for (const found of [
+    [running, disk],
+    [disk, running],
+  ])
+    expect(plan(found)).toMatchObject({ ...waiting, actions: [row] });
+  const lease = aLease({ instanceId: "x", generation: 5, fence: 7 });
+  const orphan: Lease = { ...lease, origin: "orphan", phase: "stop_due" };
+  expect(plan([running, disk], { leases: [orphan] })).toMatchObject({
+    spared: [],
+    actions: [{ do: "recover-disk", found: disk, generation: 5, fence: 7 }],
+  });
+  const gone: Lease = { ...lease, phase: "gone", evidence: { kind: "exited", at: NOW - 1, detail: "" } };
+  expect(plan([running, disk], { leases: [gone] })).toMatchObject({
+    ...waiting,
+    actions: [{ do: "reopen", lease: gone }],
+  });
+});
+
 const crowd = (count: number): FoundInstance[] =>
   Array.from({ length: count }, (_, i) =>
     aFoundInstance(`o${i}`, { createdAt: 0, lifetimeSeconds: 1, ref: { sandboxId: `lost${i}` } }),

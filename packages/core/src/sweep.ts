@@ -65,7 +65,7 @@ export interface SweepPlan {
 /** Compares what is there with the rows. Nothing of another installation, and nothing that is too young, is touched. */
 export function planSweep(input: SweepInput): SweepPlan {
   const ours = input.found.filter(({ ref }) => ref.installationId === input.installationId);
-  const pass = new Pass(input);
+  const pass = new Pass(input, ours);
   for (const [sandboxId, numbers] of pass.handedOut) pass.numbers(sandboxId, numbers);
   for (const found of ours) {
     if (found.kind === "instance") pass.instance(found);
@@ -86,10 +86,16 @@ class Pass {
   readonly handedOut: ReadonlyMap<string, Numbers>;
   readonly #input: SweepInput;
   readonly #byInstance: Map<string, Lease>;
+  /** Sandboxes of which an instance was found that has no row yet, and those of which a disk was. */
+  readonly #withUnrecorded: ReadonlySet<string>;
+  readonly #withDisk: ReadonlySet<string>;
 
-  constructor(input: SweepInput) {
+  constructor(input: SweepInput, ours: readonly Found[]) {
     this.#input = input;
     this.#byInstance = new Map(input.leases.map((lease) => [lease.instanceId, lease]));
+    const unrecorded = ours.filter(isInstance).filter(({ ref }) => !this.#isRecorded(ref.instanceId));
+    this.#withUnrecorded = sandboxesOf(unrecorded);
+    this.#withDisk = sandboxesOf(ours.filter((found) => !isInstance(found)));
     this.handedOut = handedOut(input.leases);
   }
 
@@ -114,7 +120,14 @@ class Pass {
     if (sandbox !== undefined) return;
     const numbers = this.handedOut.get(sandboxId) ?? { generation: 0, fence: 0 };
     if (this.#input.tombstones.has(sandboxId)) this.actions.push({ do: "remove-disk", found });
+    // Before that, whoever used the sandbox would start another instance beside one that runs, maybe by its very number.
+    else if (this.#withUnrecorded.has(sandboxId))
+      this.spared.push({ found, because: "an instance on it has no row yet", until: null });
     else this.actions.push({ do: "recover-disk", found, ...numbers });
+  }
+
+  #isRecorded(instanceId: string): boolean {
+    return (this.#byInstance.get(instanceId)?.phase ?? "gone") !== "gone";
   }
 
   #withoutRow(found: FoundInstance): void {
@@ -122,8 +135,11 @@ class Pass {
     const sandbox = this.#input.sandboxes.get(sandboxId);
     if (this.#input.tombstones.has(sandboxId)) {
       this.#record(found, "its sandbox was deleted", this.#input.now);
+    } else if (sandbox === undefined && this.#withDisk.has(sandboxId)) {
+      // The disk gets a sandbox again, which this one stands in the way of until its time is over.
+      this.#record(found, UNKNOWN, this.#unknownUntil(found));
     } else if (sandbox === undefined) {
-      this.#spareUntil(found, "its sandbox is not known here", this.#unknownUntil(found));
+      this.#spareUntil(found, UNKNOWN, this.#unknownUntil(found));
     } else if (generation <= sandbox.generation) {
       const until = this.#bornAt(found) + CREATION_GRACE_MS;
       this.#spareUntil(found, "the sandbox has no such instance", until);
@@ -155,6 +171,12 @@ class Pass {
     this.firstSeen[ref.instanceId] = seen;
     return createdAt ?? seen;
   }
+}
+
+const UNKNOWN = "its sandbox is not known here";
+
+function sandboxesOf(found: readonly Found[]): Set<string> {
+  return new Set(found.map(({ ref }) => ref.sandboxId));
 }
 
 function handedOut(leases: readonly Lease[]): Map<string, Numbers> {

@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import type { CreateSandbox } from "@holdfast/protocol";
 import { refOf } from "./effects.ts";
 import { settled } from "./hand-clock.ts";
 import { TestWorld } from "./test-world.ts";
+
+// Days pass in some of them, which takes a second on a machine that does nothing else.
+setDefaultTimeout(60_000);
 
 let world: TestWorld;
 beforeEach(async () => {

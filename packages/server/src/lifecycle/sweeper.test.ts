@@ -1,8 +1,11 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import type { InstanceRef } from "@holdfast/core";
 import { refOf } from "./effects.ts";
 import { settled } from "./hand-clock.ts";
 import { TestWorld } from "./test-world.ts";
+
+// Days pass in some of them, which takes a second on a machine that does nothing else.
+setDefaultTimeout(60_000);
 
 let world: TestWorld;
 beforeEach(async () => {
@@ -162,4 +165,32 @@ test("a disk whose sandbox the rows have forgotten gets one again; a dry run cha
   expect(await world.store.find("lost")).toBeUndefined();
   await world.server.sweep({ dryRun: false });
   expect((await world.store.find("lost"))?.sandbox).toMatchObject({ name: "recovered-lost", hasDisk: true });
+});
+
+test("one that still runs on such a disk blocks the sandbox that is made for it, and keeps its number", async () => {
+  const lost = await plant({ generation: 5 });
+  await world.clock.pass(2 * MINUTE);
+  const launch = world.provider.launch.bind(world.provider);
+  const besides: InstanceRef[] = [];
+  world.provider.launch = async (...launched) => {
+    besides.push(...world.provider.refs());
+    return launch(...launched);
+  };
+  expect(runs(lost)).toBe(true);
+  expect((await world.server.sandboxes.use("lost")).holding.sandbox).toMatchObject({
+    name: "recovered-lost",
+    generation: 6,
+  });
+  expect(besides).toEqual([]);
+});
+
+test("what nobody knows is not started beside itself in the first moment, either", async () => {
+  await plant({ generation: 5 });
+  await world.server.sweep({ dryRun: false });
+  const used = world.server.sandboxes.use("lost").then(
+    ({ holding }) => holding.sandbox.generation,
+    ({ code }) => code,
+  );
+  expect(await used).toBe("not_found");
+  expect(world.provider.refs()).toHaveLength(1);
 });
