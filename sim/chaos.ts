@@ -78,7 +78,7 @@ function withServer({ rng, replicas }: Universe, act: (replica: Replica) => void
   if (up.length > 0) act(rng.pick(up));
 }
 
-export function restartLater(universe: Universe, replica: Replica): void {
+function restartLater(universe: Universe, replica: Replica): void {
   const { scheduler, rng } = universe;
   replica.kill();
   const awayMs = rng.pick([1_000, 5_000, 30_000, 90_000, 10 * MINUTE_MS]);

@@ -11,5 +11,5 @@ test.each(mutants.map((mutant) => [mutant.name, mutant] as const))(
     process.stdout.write(`    ${name}: seed ${failure?.seed}, ${failure?.violation?.invariant}\n`);
     expect(mutant.caughtBy).toContain(failure?.violation?.invariant ?? "nothing");
   },
-  300_000,
+  600_000,
 );

@@ -306,7 +306,7 @@ export class Backend {
   }
 }
 
-export function nameOf({ sandboxId, generation }: InstanceRef): string {
+function nameOf({ sandboxId, generation }: InstanceRef): string {
   return `hf-${sandboxId}-g${generation}`;
 }
 
