@@ -31,63 +31,83 @@ const DEADLINE_MS = 45_000;
 
 export class PostgresDriver implements Driver {
   readonly isShared = true;
-  readonly #sql: SQL;
+  readonly #url: string;
   readonly #deadlineMs: number;
+  #sql: SQL;
   #closed: Promise<void> | undefined;
 
   constructor(url: string, { deadlineMs = DEADLINE_MS }: { deadlineMs?: number } = {}) {
-    this.#sql = new SQL(url, { max: CONNECTIONS, connectionTimeout: 10, connection: settings });
+    this.#url = url;
+    this.#sql = connectionsTo(url);
     this.#deadlineMs = deadlineMs;
   }
 
   read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#inTime(this.#read(work));
+    return this.#inTime((sql) => read(sql, work));
   }
 
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    return this.#inTime(this.#write(work));
+    return this.#inTime((sql) => write(sql, work));
   }
 
   close(): Promise<void> {
-    // The grace is for what is under way; connections are cut after it.
-    this.#closed ??= this.#sql.close({ timeout: 5 });
+    this.#closed ??= this.#sql.close({ timeout: CLOSE_SECONDS });
     return this.#closed;
   }
 
   /** A network that swallows everything would keep us waiting for a quarter of an hour. */
-  async #inTime<T>(work: Promise<T>): Promise<T> {
+  async #inTime<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
+    const sql = this.#sql;
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(noAnswer(this.#deadlineMs)), this.#deadlineMs);
+    const timer = setTimeout(() => {
+      this.#giveUp(sql);
+      late.reject(noAnswer(this.#deadlineMs));
+    }, this.#deadlineMs);
     try {
-      return await Promise.race([work, late.promise]);
+      return await Promise.race([work(sql), late.promise]);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async #read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    try {
-      return await work(statementsOn(this.#sql));
-    } catch (error) {
-      throw explained(error);
-    }
+  /** The others of its time may hang like this one, and each would hold its place: all of them are replaced. */
+  #giveUp(sql: SQL): void {
+    if (this.#sql !== sql || this.#closed !== undefined) return;
+    this.#sql = connectionsTo(this.#url);
+    // Whoever still works on one of them is told by that work itself.
+    sql.close({ timeout: CLOSE_SECONDS }).catch(() => undefined);
   }
+}
 
-  async #write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const connection = await this.#reserve();
-    try {
-      return await inTransaction(connection, work);
-    } finally {
-      connection.release();
-    }
+/** For what is under way; connections are cut after it. */
+const CLOSE_SECONDS = 5;
+
+function connectionsTo(url: string): SQL {
+  return new SQL(url, { max: CONNECTIONS, connectionTimeout: 10, connection: settings });
+}
+
+async function read<T>(sql: SQL, work: (tx: Tx) => Promise<T>): Promise<T> {
+  try {
+    return await work(statementsOn(sql));
+  } catch (error) {
+    throw explained(error);
   }
+}
 
-  async #reserve(): Promise<ReservedSQL> {
-    try {
-      return await this.#sql.reserve();
-    } catch (error) {
-      throw explained(error);
-    }
+async function write<T>(sql: SQL, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const connection = await reserve(sql);
+  try {
+    return await inTransaction(connection, work);
+  } finally {
+    connection.release();
+  }
+}
+
+async function reserve(sql: SQL): Promise<ReservedSQL> {
+  try {
+    return await sql.reserve();
+  } catch (error) {
+    throw explained(error);
   }
 }
 
@@ -110,7 +130,7 @@ async function inTransaction<T>(connection: ReservedSQL, work: (tx: Tx) => Promi
 }
 
 function statementsOn(sql: SQL | ReservedSQL): Tx {
-  const ask = (text: string, values: Value[]) => sql.unsafe<Columns[]>(text, values.map(whole));
+  const ask = (text: string, values: Value[]) => sql.unsafe<Columns[]>(text, values.map(taken));
   return {
     dialect: postgres,
     now: async () => Number((await ask(`SELECT ${postgres.clock} AS now`, []))[0]?.now),
@@ -119,8 +139,12 @@ function statementsOn(sql: SQL | ReservedSQL): Tx {
   };
 }
 
-/** PostgreSQL would round it without a word, and SQLite refuses it. */
-function whole(value: Value): Value {
-  if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
+/**
+ * PostgreSQL would round a number without a word, and SQLite refuses it. And it has no NUL in its texts: what somebody
+ * sent with one is found nowhere, and a message is told without it.
+ */
+function taken(value: Value): Value {
+  if (typeof value === "string") return value.replaceAll("\0", "\uFFFD");
+  if (value === null || Number.isSafeInteger(value)) return value;
   throw new HoldfastError("internal", `${value} is not a whole number, and a row takes no other`);
 }

@@ -145,6 +145,35 @@ function suite(): void {
     await driver.close();
   });
 
+  test("connections that nothing comes back from are given up, and others take their place", async () => {
+    const driver = new PostgresDriver(url, { deadlineMs: 1_000 });
+    const pids: number[] = [];
+    const stuck = Array.from({ length: 8 }, () =>
+      driver.write(async (tx) => {
+        const pid = Number((await tx.all("SELECT pg_backend_pid() AS pid"))[0]?.pid);
+        pids.push(pid);
+        process.kill(pid, "SIGSTOP");
+        await tx.all("SELECT 1");
+      }),
+    );
+    try {
+      const ended = await Promise.allSettled(stuck);
+      expect(ended.map(({ status }) => status)).toEqual(Array(8).fill("rejected"));
+      expect(await driver.write((tx) => tx.all("SELECT 2 AS two"))).toEqual([{ two: 2 }]);
+      expect(await driver.read((tx) => tx.all("SELECT 3 AS three"))).toEqual([{ three: 3 }]);
+    } finally {
+      for (const pid of pids) process.kill(pid, "SIGCONT");
+      await driver.close();
+    }
+  }, 30_000);
+
+  test("text that PostgreSQL cannot hold finds nothing, and is kept as near as it can be", async () => {
+    await empty();
+    expect(await servers[0].find("a\0b")).toBeUndefined();
+    await servers[0].saveHost("p", { lastError: "a\0b" });
+    expect(await servers[0].hosts()).toMatchObject([{ lastError: "a\uFFFDb" }]);
+  });
+
   test("both databases have the same tables", async () => {
     const rows: { table: string; column: string }[] = await raw.unsafe(`
       SELECT table_name AS table, column_name AS column FROM information_schema.columns
