@@ -12,6 +12,8 @@ afterEach(() => world.close());
 
 const why = async () => (await world.server.why("one")).why;
 const at = (ms: number) => new Date(world.clock.wall() + ms).toISOString();
+/** As sentences have it. */
+const clockTime = (ms: number) => at(ms).replace(/\.\d+Z$/, "Z");
 
 test("one that lives: since when, what holds it awake, and when it would be reaped", async () => {
   const { lease } = await world.running("one", { lifetimeSeconds: 600, maxLifetimeSeconds: 6_000 });
@@ -19,7 +21,7 @@ test("one that lives: since when, what holds it awake, and when it would be reap
   keeper.idleForMs = 60_000;
   expect(await why()).toMatchObject({
     sandbox: { name: "one", state: "running", generation: 1 },
-    alive: [expect.stringContaining("may be idle for 600 s")],
+    alive: [expect.stringContaining("may be idle for 10 min")],
     heldAwakeBy: [],
     idleForSeconds: 60,
     reapsAt: at(540_000),
@@ -28,15 +30,32 @@ test("one that lives: since when, what holds it awake, and when it would be reap
     openTurns: [],
     instance: { phase: "live", provider: "fake", generation: 1, attempts: 0 },
     debts: [],
-    next: expect.stringContaining(at(540_000)),
+    next: `unless it is used, it is stopped at ${clockTime(540_000)}; its files are kept`,
   });
   keeper.heldAwakeBy = ["a build"];
   await world.server.turns.begin("one", { turnId: "mine" });
   expect(await why()).toMatchObject({
     heldAwakeBy: ["turn mine is open", "a build"],
     openTurns: [{ turnId: "mine", startedAt: at(0), expiresAt: at(3_600_000) }],
-    next: expect.stringContaining("turn mine is open; a build"),
+    next: `whatever it does, it is stopped at ${clockTime(6_000_000)}; its files are kept`,
   });
+  await world.server.sandboxes.update("one", { maxLifetimeSeconds: null });
+  expect((await why()).next).toBe("nothing, while it is held awake: turn mine is open");
+});
+
+test.each([
+  [{ lifetimeSeconds: 600, maxLifetimeSeconds: 60 }, "whatever it does, it is stopped at"],
+  [{ lifetimeSeconds: 600, maxLifetimeSeconds: 60, onIdle: "remove" }, "whatever it does, it is removed at"],
+  [{ maxLifetimeSeconds: 60, onIdle: "keep" }, "whatever it does, it is stopped at"],
+  [{ lifetimeSeconds: 60, maxLifetimeSeconds: 600 }, "unless it is used, it is stopped at"],
+] as const)("of idleness and a hard end, the nearer is what is told: %p", async (policy, next) => {
+  await world.running("one", policy);
+  expect((await why()).next).toStartWith(`${next} ${clockTime(60_000)}`);
+});
+
+test("one that is kept", async () => {
+  await world.running("one", { onIdle: "keep" });
+  expect((await why()).next).toBe("nothing: idleness does not end it");
 });
 
 test("a keeper that does not answer is part of the answer, and is not waited for long", async () => {
@@ -73,7 +92,7 @@ test("one that cannot be stopped: how often it was tried, and when again", async
     sandbox: { state: "stopping" },
     alive: [expect.stringContaining("stop_requested")],
     instance: { phase: "stop_due", attempts: 1, nextAttemptAt: at(2_000) },
-    next: expect.stringContaining(at(2_000)),
+    next: `attempt 2 to stop it is at ${clockTime(2_000)} (stop_requested)`,
   });
   await world.clock.until(async () => (await world.phaseOf("one")) === "quarantined", { withinMs: 600_000 });
   expect(await why()).toMatchObject({

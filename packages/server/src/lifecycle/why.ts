@@ -1,4 +1,11 @@
-import { type Clock, type Holding, type KeeperControl, type Lease, stateOf } from "@holdfast/core";
+import {
+  type Clock,
+  type Holding,
+  type KeeperControl,
+  type Lease,
+  type SandboxRow,
+  stateOf,
+} from "@holdfast/core";
 import type { InstanceInfo, Why } from "@holdfast/protocol";
 import { standingClaim } from "./claims.ts";
 import { within } from "./deadline.ts";
@@ -66,19 +73,36 @@ export function explain(holding: Holding, activity: Activity | string | undefine
 function aliveBecause({ sandbox, lease }: Holding, activity: Activity | string | undefined): string[] {
   if (lease === undefined) return [];
   const { policy } = sandbox;
-  if (lease.phase !== "live") return [`its instance is ${lease.phase}${because(lease.stopReason)}`];
+  if (lease.phase !== "live") return [`its instance ${inWords[lease.phase]}${because(lease.stopReason)}`];
   const idle =
     policy.onIdle === "keep"
       ? "it is kept however idle it is"
-      : `it was used at ${iso(sandbox.lastUsedAt)}, and may be idle for ${seconds(policy.lifetimeSeconds)}`;
+      : `it was used at ${clockTime(sandbox.lastUsedAt)}, and may be idle for ${duration(policy.lifetimeSeconds)}`;
   return [idle, ...(typeof activity === "string" ? [activity] : [])];
 }
 
-function reaping({ sandbox, lease, readAt }: Holding, known: Activity | undefined): { reapsAt?: string } {
+const inWords: Record<Exclude<Lease["phase"], "live">, string> = {
+  reserved: "is being started",
+  creating: "is being started",
+  starting: "is being started",
+  stop_due: "is being stopped",
+  stopping: "is being stopped",
+  quarantined: "does not stop",
+  debt: "is still hunted",
+  gone: "is gone",
+};
+
+function reaping(holding: Holding, known: Activity | undefined): { reapsAt?: string } {
+  const at = idleEnd(holding, known);
+  return at === undefined ? {} : { reapsAt: iso(at) };
+}
+
+/** When idleness would end it, if nothing used it until then. */
+function idleEnd({ sandbox, lease, readAt }: Holding, known: Activity | undefined): number | undefined {
   const { onIdle, lifetimeSeconds } = sandbox.policy;
-  if (lease?.phase !== "live" || onIdle === "keep") return {};
+  if (lease?.phase !== "live" || onIdle === "keep") return undefined;
   const idleSince = known === undefined ? sandbox.lastUsedAt : readAt - known.idleForMs;
-  return { reapsAt: iso(Math.max(idleSince + lifetimeSeconds * 1000, readAt)) };
+  return Math.max(idleSince + lifetimeSeconds * 1000, readAt);
 }
 
 function nextOf(
@@ -86,37 +110,48 @@ function nextOf(
   { held, known }: { held: readonly string[]; known: Activity | undefined },
 ): string {
   const { sandbox, lease } = holding;
-  const { onIdle } = sandbox.policy;
   if (lease === undefined) return withoutInstance(holding);
   if (lease.phase !== "live") return ending(lease);
-  if (held.length > 0) return `nothing, while it is held awake: ${held.join("; ")}`;
-  if (onIdle === "keep") return "nothing: idleness does not end it";
-  const at = reaping(holding, known).reapsAt;
-  return onIdle === "remove"
-    ? `unless it is used, it is removed at ${at}, with its files`
-    : `unless it is used, it is stopped at ${at}; its files are kept`;
+  const idleAt = held.length > 0 ? undefined : idleEnd(holding, known);
+  const hardAt = lease.hardStopAt ?? undefined;
+  if (hardAt !== undefined && (idleAt === undefined || hardAt <= idleAt)) {
+    return `whatever it does, it is ${endedAt(sandbox, hardAt)}`;
+  }
+  if (idleAt !== undefined) return `unless it is used, it is ${endedAt(sandbox, idleAt)}`;
+  return held.length > 0
+    ? `nothing, while it is held awake: ${held.join("; ")}`
+    : "nothing: idleness does not end it";
+}
+
+function endedAt(sandbox: SandboxRow, at: number): string {
+  const { onIdle, filesystem } = sandbox.policy;
+  return onIdle === "remove" || filesystem === "ephemeral"
+    ? `removed at ${clockTime(at)}, with its files`
+    : `stopped at ${clockTime(at)}; its files are kept`;
 }
 
 function withoutInstance({ sandbox, debts }: Holding): string {
   if (sandbox.desired === "deleted") {
-    const retry = sandbox.diskRetryAt === null ? "" : `, at ${iso(sandbox.diskRetryAt)}`;
+    const retry = sandbox.diskRetryAt === null ? "" : `, at ${clockTime(sandbox.diskRetryAt)}`;
     return `its disk is removed${retry}; then it is gone`;
   }
   if (debts.length > 0) return "the next use starts it; what was abandoned is hunted on";
   return sandbox.failure === null ? "the next use starts it" : "an explicit start tries again";
 }
 
-function ending(lease: Lease): string {
-  const at = lease.nextAttemptAt === null ? "now" : `at ${iso(lease.nextAttemptAt)}`;
-  switch (lease.phase) {
+function ending({ phase, attempts, nextAttemptAt, startupDeadlineAt, stopReason }: Lease): string {
+  const at = nextAttemptAt === null ? "now" : `at ${clockTime(nextAttemptAt)}`;
+  switch (phase) {
     case "reserved":
     case "creating":
     case "starting":
-      return `it comes to life, or is given up at ${iso(lease.startupDeadlineAt)}`;
+      return `it comes to life, or is given up at ${clockTime(startupDeadlineAt)}`;
+    case "stopping": // counted before it is made
+      return `attempt ${attempts} to stop it is being made${because(stopReason)}`;
     case "quarantined":
-      return `${lease.attempts} attempts to stop it failed; the next is ${at}, and so on for ever`;
+      return `${attempts} attempts to stop it failed; the next is ${at}, and so on for ever`;
     default:
-      return `attempt ${lease.attempts + 1} to stop it is ${at}${because(lease.stopReason)}`;
+      return `attempt ${attempts + 1} to stop it is ${at}${because(stopReason)}`;
   }
 }
 
@@ -138,8 +173,15 @@ function because(reason: string | null): string {
   return reason === null ? "" : ` (${reason})`;
 }
 
-function seconds(n: number): string {
-  return `${n} s`;
+/** In the largest unit that leaves no rest: `30 min`, `90 s`. */
+function duration(seconds: number): string {
+  if (seconds % 3600 === 0) return `${seconds / 3600} h`;
+  return seconds % 60 === 0 ? `${seconds / 60} min` : `${seconds} s`;
+}
+
+/** For sentences: nobody reads milliseconds. */
+function clockTime(ms: number): string {
+  return `${iso(ms).slice(0, 19)}Z`;
 }
 
 function iso(ms: number): string {
