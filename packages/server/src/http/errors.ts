@@ -2,8 +2,12 @@ import { HoldfastError } from "@holdfast/protocol";
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
-import type { z } from "zod";
+import { z } from "zod";
 import type { AppEnv } from "../app.ts";
+import { issueInWords } from "./issue-words.ts";
+
+// Where a schema has words of its own, those win.
+z.config({ customError: issueInWords });
 
 /** The one place where a failure becomes HTTP. */
 export function errorResponse(error: Error, c: Context<AppEnv>): Response {

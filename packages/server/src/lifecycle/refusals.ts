@@ -55,11 +55,24 @@ export function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
   );
   const difference = { ...differences(found.sandbox.spec, spec), ...differences(has, policy) };
   if (Object.keys(difference).length === 0) return found;
-  throw new HoldfastError("spec_conflict", `sandbox ${found.sandbox.name} exists with another spec`, {
-    hint: "ask for the spec that it has, choose another name, or delete it first",
+  const message = `sandbox ${found.sandbox.name} exists, and is another: ${differenceText(difference)}`;
+  throw new HoldfastError("spec_conflict", message, {
+    hint: "ask for what it has, or choose another name; `holdfast update` changes how long it lives",
     details: { difference },
     started: "no",
   });
+}
+
+/** More than that is for `details`. */
+const LONGEST_VALUE = 40;
+
+function differenceText(difference: ReturnType<typeof differences>): string {
+  const parts = Object.entries(difference).map(([key, { has, wanted }]) => {
+    const [is, not] = [has, wanted].map((value) => (value === null ? "not set" : JSON.stringify(value)));
+    const isLong = Math.max(is?.length ?? 0, not?.length ?? 0) > LONGEST_VALUE;
+    return isLong ? `${key} differs` : `its ${key} is ${is}, asked for was ${not}`;
+  });
+  return parts.join("; ");
 }
 
 /** What a request asks for: of the instance, and of its life. */
@@ -82,8 +95,8 @@ export function checkMemory(holding: Holding, { generation, accept }: Asked): vo
   const present = awake ? holding.sandbox.generation : holding.sandbox.generation + 1;
   const continuity = continuityOf(holding.sandbox, present, generation);
   if (continuity === "same-process" || continuity === accept) return;
-  const { lastDeath, name } = holding.sandbox;
-  throw new HoldfastError("state_lost", `sandbox ${name} is no longer generation ${generation}`, {
+  const { lastDeath } = holding.sandbox;
+  throw new HoldfastError("state_lost", lostText(holding.sandbox, generation), {
     details: { continuity, generation: holding.sandbox.generation, lastDeath },
     hint:
       continuity === "same-filesystem"
@@ -91,6 +104,12 @@ export function checkMemory(holding: Holding, { generation, accept }: Asked): vo
         : "nothing of it is left: begin again without If-Generation",
     started: "no",
   });
+}
+
+function lostText({ name, generation, lastDeath }: SandboxRow, remembered: number): string {
+  if (remembered !== generation) return `sandbox ${name} is at generation ${generation}, not ${remembered}`;
+  const how = lastDeath === null ? "" : ` (${lastDeath.cause}, at ${lastDeath.at})`;
+  return `generation ${generation} of sandbox ${name} has ended${how}`;
 }
 
 export function refuseHopeless({ sandbox, lease }: Holding): void {
@@ -193,7 +212,7 @@ export function absent(idOrName: string, tombstone: Tombstone | undefined): Hold
   }
   const at = new Date(tombstone.deletedAt).toISOString();
   return new HoldfastError("gone", `sandbox ${idOrName} was deleted at ${at}`, {
-    hint: "create a new one; its files are gone",
+    hint: `its files are gone, its timeline is not: \`holdfast events ${tombstone.name}\` says why; create a new one`,
     started: "no",
   });
 }
