@@ -341,6 +341,18 @@ test("leases are shown page by page, without a secret", async () => {
   for (const secret of secrets) expect(JSON.stringify(all)).not.toContain(secret);
 });
 
+test("what no page has given, and keys that are empty or endless, are refused before they reach the rows", async () => {
+  for (const cursor of ["-1", "1.5", "1e300", "x", "9".repeat(16)])
+    expect([cursor, codeOf(await call("GET", `/sandboxes?cursor=${cursor}`))]).toEqual([
+      cursor,
+      "invalid_argument",
+    ]);
+  for (const key of ["", "k".repeat(256)]) {
+    const made = await call("POST", "/sandboxes", { body: {}, headers: { "Idempotency-Key": key } });
+    expect([made.status, codeOf(made)]).toEqual([400, "invalid_argument"]);
+  }
+});
+
 test("providers say what they can do and what room they have", async () => {
   await create();
   const { providers } = (await call("GET", "/providers")).body;

@@ -20,7 +20,8 @@ export function launch(before: Holding, lease: Lease, shift: Shift, deps: Effect
     await shift.prepare(LAUNCH_CALL_MS);
     const provider = providerOf(lease, deps);
     const { settleMs } = provider.capabilities;
-    const sent = launchSent(lease, { now: before.readAt, callMs: LAUNCH_CALL_MS, settleMs });
+    // Of this moment: the rows were read before it waited for its turn, and a late create counts from the call.
+    const sent = launchSent(lease, { now: await store.now(), callMs: LAUNCH_CALL_MS, settleMs });
     const holding = await store.save(before, sent, shift.ticket);
     if (holding?.lease === undefined) return;
     try {

@@ -29,7 +29,8 @@ const create = createRoute({
     ...jsonBody(CreateSandbox),
     query: WaitFlag.extend(QueueQuery.shape),
     headers: z.object({
-      "idempotency-key": z.string().optional().describe("the same key: the same sandbox"),
+      // As long as an index of PostgreSQL takes, and more than any id.
+      "idempotency-key": z.string().min(1).max(255).optional().describe("the same key: the same sandbox"),
     }),
   },
   responses: {
@@ -120,7 +121,7 @@ export function sandboxRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
       limit,
       ...(state !== undefined && { states: [state] }),
       ...(label !== undefined && { label: parseLabel(label) }),
-      ...(cursor !== undefined && { after: Number(cursor) || 0 }),
+      ...(cursor !== undefined && { after: parseCursor(cursor) }),
     });
     const page = { sandboxes: holdings.map((holding) => describe(holding)) };
     return c.json(next === undefined ? page : { ...page, nextCursor: String(next) }, 200);
@@ -157,6 +158,14 @@ export function sandboxRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
 /** It went while we looked. */
 function unlessGone(error: unknown): undefined {
   if (!(error instanceof HoldfastError && error.code === "gone")) throw error;
+}
+
+function parseCursor(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new HoldfastError("invalid_argument", "the cursor is none that a page of this list has given", {
+    hint: "send the nextCursor of the page before as it is, or none to begin anew",
+    started: "no",
+  });
 }
 
 function parseLabel(text: string): { key: string; value?: string } {
