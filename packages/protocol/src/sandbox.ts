@@ -12,7 +12,20 @@ export const Limits = z.strictObject({
 });
 export type Limits = z.infer<typeof Limits>;
 
-export const Labels = z.record(z.string().min(1).max(100), z.string().max(1000));
+// Rows are read on every call, and a change of labels stays in the timeline: they are for finding, not for keeping.
+const MOST_LABELS = 64;
+
+export const Labels = z
+  .record(z.string().min(1).max(100), z.string().max(1000))
+  .refine((labels) => Object.keys(labels).length <= MOST_LABELS, `at most ${MOST_LABELS} labels`);
+
+// The kernel gives a program no more than 2 MiB of environment and arguments in any case.
+const MAX_ENV_CHARACTERS = 512 * 1024;
+
+const SandboxEnv = Env.refine(
+  (env) => JSON.stringify(env).length <= MAX_ENV_CHARACTERS,
+  `larger than ${MAX_ENV_CHARACTERS} characters: put large values into files`,
+);
 
 /** As container engines name images: `debian:bookworm`, `registry.example/team/tools@sha256:…`. */
 const ImageName = z
@@ -25,7 +38,7 @@ export const SandboxSpec = z.strictObject({
   provider: z.string().optional(),
   /** What the file system begins with, on providers that have images; without it, the provider's own default. */
   image: ImageName.optional(),
-  env: Env.optional(),
+  env: SandboxEnv.optional(),
   limits: Limits.optional(),
   /** `none` has no network at all; `full` reaches out, but never the host's loopback. */
   network: z.enum(["none", "full"]).optional(),

@@ -353,6 +353,20 @@ test("what no page has given, and keys that are empty or endless, are refused be
   }
 });
 
+test("labels and an environment that would make every later look at the rows slow are refused", async () => {
+  const labels = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, "v"]));
+  const env = (length: number) => ({ A: "x".repeat(length) });
+  const made = [{ labels: labels(64) }, { labels: labels(65) }, { env: env(500_000) }, { env: env(600_000) }];
+  const statuses = await Promise.all(
+    made.map(async (body) => (await call("POST", "/sandboxes", { body })).status),
+  );
+  expect(statuses).toEqual([201, 400, 201, 400]);
+  await create();
+  const changed = await call("PATCH", "/sandboxes/one", { body: { labels: labels(65) } });
+  expect(changed.body.error.message).toBe("labels: at most 64 labels");
+});
+
 test("providers say what they can do and what room they have", async () => {
   await create();
   const { providers } = (await call("GET", "/providers")).body;
