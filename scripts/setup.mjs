@@ -24,6 +24,7 @@ const testPackages = {
   faketime: "faketime",
   initdb: "postgresql",
   dockerd: "docker.io",
+  podman: "podman",
 };
 
 installNpmPackages();

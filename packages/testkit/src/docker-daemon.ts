@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
+import { type Engine, type EngineCommand, engineCommand, socketIn } from "./docker-engines.ts";
 import { busyboxTar, debianTar, shellLessTar } from "./docker-images.ts";
 
 /** A Docker daemon of our own: it is there from `startDockerDaemon` to `stop`, and leaves nothing behind. */
@@ -21,22 +22,23 @@ export type TestImage = "busybox" | "debian" | "shell-less";
 
 const tars = { busybox: busyboxTar, debian: debianTar, "shell-less": shellLessTar } as const;
 
-/** Why there can be no daemon here; `undefined` if there can. */
-export function missingDocker(): string | undefined {
-  if (process.getuid?.() !== 0) return "needs root to start a Docker daemon of its own";
-  const programs = { dockerd: "docker.io", busybox: "busybox-static", unshare: "util-linux" };
-  const missing = Object.entries(programs).filter(([program]) => Bun.which(program) === null);
-  if (missing.length === 0) return undefined;
-  return `needs ${missing.map(([program]) => program).join(", ")}: apt-get install ${missing.map(([, name]) => name).join(" ")}`;
+export interface DaemonOptions {
+  /** Podman speaks the same API. */
+  readonly engine?: Engine;
+  /** Where it keeps images and volumes, if that matters. */
+  readonly dataRoot?: string;
 }
 
 /**
  * In namespaces of its own: its bridge, its packet filter, its mounts and all its processes are gone with it, also if
- * we are killed. `dataRoot` is where it keeps images and volumes, if that matters. The file system and the kernel are ours, as they are with a daemon that somebody has installed.
+ * we are killed. The file system and the kernel are ours, as they are with a daemon that somebody has installed.
  */
-export async function startDockerDaemon(options: { dataRoot?: string } = {}): Promise<DockerDaemon> {
-  const dir = mkdtempSync(join(tmpdir(), "holdfast-docker-"));
-  const daemon = new Daemon(dir, options.dataRoot ?? join(dir, "data"));
+export async function startDockerDaemon({
+  engine = "docker",
+  dataRoot,
+}: DaemonOptions = {}): Promise<DockerDaemon> {
+  const dir = mkdtempSync(join(tmpdir(), `holdfast-${engine}-`));
+  const daemon = new Daemon(dir, engineCommand(engine, { dir, dataRoot: dataRoot ?? join(dir, "data") }));
   try {
     await daemon.start();
     return daemon;
@@ -48,19 +50,19 @@ export async function startDockerDaemon(options: { dataRoot?: string } = {}): Pr
 
 class Daemon implements DockerDaemon {
   readonly images = {
-    busybox: "hf-test/busybox:1",
-    debian: "hf-test/debian:1",
-    "shell-less": "hf-test/shell-less:1",
+    busybox: "hf-test/busybox:latest",
+    debian: "hf-test/debian:latest",
+    "shell-less": "hf-test/shell-less:latest",
   };
   readonly #dir: string;
-  readonly #dataRoot: string;
+  readonly #command: EngineCommand;
   readonly #log: string;
   #process: Bun.Subprocess | undefined;
   #stopped: Promise<void> | undefined;
 
-  constructor(dir: string, dataRoot: string) {
+  constructor(dir: string, command: EngineCommand) {
     this.#dir = dir;
-    this.#dataRoot = dataRoot;
+    this.#command = command;
     this.#log = join(dir, "log");
   }
 
@@ -69,11 +71,13 @@ class Daemon implements DockerDaemon {
   }
 
   get #socket(): string {
-    return join(this.#dir, "docker.sock");
+    return socketIn(this.#dir);
   }
 
   async start(): Promise<void> {
-    this.#process = Bun.spawn([...inNamespaces, "dockerd", ...this.#options()], {
+    const { argv, env } = this.#command;
+    this.#process = Bun.spawn([...inNamespaces, ...argv], {
+      env: { ...process.env, ...env },
       stdin: "ignore",
       stdout: Bun.file(this.#log),
       stderr: Bun.file(this.#log),
@@ -82,17 +86,9 @@ class Daemon implements DockerDaemon {
     for (const image of Object.keys(tars) as TestImage[]) await this.#import(this.images[image], image, []);
   }
 
-  #options(): string[] {
-    return [
-      ...["--host", this.host, "--pidfile", join(this.#dir, "pid")],
-      ...["--data-root", this.#dataRoot, "--exec-root", join(this.#dir, "exec")],
-      ...["--cgroup-parent", `/${basename(this.#dir)}`],
-    ];
-  }
-
   async importImage(name: string, from: TestImage, changes: readonly string[]): Promise<string> {
-    await this.#import(`hf-test/${name}:1`, from, changes);
-    return `hf-test/${name}:1`;
+    await this.#import(`hf-test/${name}:latest`, from, changes);
+    return `hf-test/${name}:latest`;
   }
 
   async ask(method: string, path: string, body?: unknown): Promise<unknown> {
@@ -110,16 +106,16 @@ class Daemon implements DockerDaemon {
     this.#process?.kill("SIGKILL");
     await this.#process?.exited;
     // The end of its first process is the end of all others in its namespace, a moment later.
-    await removeGroups(basename(this.#dir));
+    await removeGroups(this.#command.groups);
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  async #untilReady(process: Bun.Subprocess): Promise<void> {
-    while (process.exitCode === null) {
+  async #untilReady(daemon: Bun.Subprocess): Promise<void> {
+    while (daemon.exitCode === null) {
       if (existsSync(this.#socket) && (await this.#answers())) return;
       await Bun.sleep(20);
     }
-    throw new Error(`dockerd did not start: ${readFileSync(this.#log, "utf8").slice(-2000)}`);
+    throw new Error(`the daemon did not start: ${readFileSync(this.#log, "utf8").slice(-2000)}`);
   }
 
   async #answers(): Promise<boolean> {
@@ -163,9 +159,12 @@ const inNamespaces = [
   ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", '"$@" & wait', "sh"],
 ];
 
-async function removeGroups(name: string): Promise<void> {
-  for (let left = groupsNamed(name); left.length > 0; left = groupsNamed(name)) {
-    for (const group of left) tryRemoveGroup(group);
+/** A daemon that somebody uses may have groups of the same name: those with something in them stay. */
+async function removeGroups(names: readonly string[]): Promise<void> {
+  const ours = () => names.flatMap(groupsNamed);
+  // What was killed leaves its group a moment later.
+  for (let round = 0; round < 100 && ours().length > 0; round++) {
+    for (const group of ours()) tryRemoveGroup(group);
     await Bun.sleep(10);
   }
 }

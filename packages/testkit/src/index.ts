@@ -1,4 +1,5 @@
-export * from "./docker-daemon.ts";
+export { type DaemonOptions, type DockerDaemon, startDockerDaemon } from "./docker-daemon.ts";
+export { type Engine, missingDocker } from "./docker-engines.ts";
 export * from "./fake-provider.ts";
 export * from "./postgres.ts";
 export * from "./provider-conformance.ts";

@@ -53,7 +53,9 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
         'CMD ["--never"]',
         "USER root",
         "WORKDIR /nowhere",
-        "ENV PATH=/opt/tools:/bin HOME=/root TOOL=yes LD_PRELOAD=/does/not/exist.so",
+        ...["PATH=/opt/tools:/bin", "HOME=/root", "TOOL=yes", "LD_PRELOAD=/none.so"].map(
+          (one) => `ENV ${one}`,
+        ),
         'HEALTHCHECK --interval=1s CMD ["/bin/touch", "/tmp/ill"]',
         "VOLUME /data",
       ]);

@@ -1,14 +1,21 @@
 import { test } from "bun:test";
-import { missingDocker, providerConformance } from "@holdfast/testkit";
+import { type Engine, missingDocker, providerConformance } from "@holdfast/testkit";
 import { DockerMachine, launchUnmarked } from "../../fixtures/docker-machine.ts";
 
-const missing = missingDocker();
-if (missing !== undefined) test.skip(`provider conformance: docker (${missing})`, () => {});
-else {
-  providerConformance("docker", {
+/** Podman speaks Docker's API; what it does is its own. */
+const engines: readonly Engine[] = ["docker", "podman"];
+
+for (const engine of engines) {
+  const missing = missingDocker(engine);
+  if (missing === undefined) conformance(engine);
+  else test.skip(`provider conformance: ${engine} (${missing})`, () => {});
+}
+
+function conformance(engine: Engine): void {
+  providerConformance(engine, {
     timeoutMs: 60_000,
     setUp: async () => {
-      const machine = await DockerMachine.open();
+      const machine = await DockerMachine.open({ engine });
       return {
         open: () => machine.open(),
         plan: machine.plan({ network: "none" }),

@@ -40,18 +40,29 @@ export async function stopInstance(ref: InstanceRef, options: StopOptions): Prom
 }
 
 /** Returns what was seen of its end. */
-async function end({ Id, State }: Container, { api, mode, signal }: StopOptions): Promise<string> {
+async function end(container: Container, { api, mode, signal }: StopOptions): Promise<string> {
+  const { Id, State } = container;
   if (State.Status === "created") return `container ${shortId(Id)} was never started`;
-  const path = `/containers/${Id}`;
-  if (mode === "graceful") {
-    const timeoutMs = (GRACE_SECONDS + 10) * 1000;
-    const query = { t: String(GRACE_SECONDS) };
-    await api.request({ method: "POST", path: `${path}/stop`, query, expect: [404], signal, timeoutMs });
-  } else {
-    // 409: it does not run any more.
-    await api.request({ method: "POST", path: `${path}/kill`, expect: [404, 409], signal });
+  if (isOver(container)) return describeEnd(container);
+  try {
+    await (mode === "graceful" ? askToEnd(api, Id, signal) : kill(api, Id, signal));
+  } catch (error) {
+    // It may have ended in the meantime, for which Docker and Podman have several answers: a look tells.
+    const now = refusalOf(error) === undefined ? container : await inspectContainer(api, Id, signal);
+    if (now !== undefined && !isOver(now)) throw error;
   }
   return untilOver(api, Id, signal);
+}
+
+/** The daemon kills what has not ended after the grace. */
+async function askToEnd(api: DockerApi, id: string, signal: AbortSignal): Promise<void> {
+  const timeoutMs = (GRACE_SECONDS + 10) * 1000;
+  const query = { t: String(GRACE_SECONDS) };
+  await api.request({ method: "POST", path: `/containers/${id}/stop`, query, signal, timeoutMs });
+}
+
+async function kill(api: DockerApi, id: string, signal: AbortSignal): Promise<void> {
+  await api.request({ method: "POST", path: `/containers/${id}/kill`, signal });
 }
 
 async function untilOver(api: DockerApi, id: string, signal: AbortSignal): Promise<string> {

@@ -1,0 +1,53 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { missingDocker } from "@holdfast/testkit";
+import { DockerMachine } from "../../fixtures/docker-machine.ts";
+
+const missing = missingDocker("podman");
+const TIMEOUT_MS = 60_000;
+const soon = () => AbortSignal.timeout(20_000);
+
+/** Where Podman answers otherwise than Docker; the rest is in the conformance suite. */
+describe.skipIf(missing !== undefined)(`podman${missing ? ` (${missing})` : ""}`, () => {
+  let machine: DockerMachine;
+  beforeAll(async () => {
+    machine = await DockerMachine.open({ engine: "podman" });
+  }, TIMEOUT_MS);
+  afterAll(() => machine.close(), TIMEOUT_MS);
+  afterEach(async () => {
+    await machine.clear();
+    expect(await machine.leftovers()).toEqual([]);
+  }, TIMEOUT_MS);
+
+  test(
+    "what has ended may be killed",
+    async () => {
+      const ref = await machine.launch({ network: "none" });
+      await machine.crash(ref);
+      expect(await machine.provider.stop(ref, "force", soon())).toMatchObject({ proof: "exited" });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "the image's environment is the work's, and not the keeper's",
+    async () => {
+      const environment = ["PATH=/opt/tools:/bin", "HOME=/root", "TOOL=yes", "LD_PRELOAD=/none.so"];
+      const changes = ['ENTRYPOINT ["/bin/false"]', ...environment.map((one) => `ENV ${one}`)];
+      const image = await machine.daemon.importImage("with-environment", "debian", changes);
+      const ref = await machine.launch({ image, network: "none" });
+      const ran = await machine.exec(ref, 'echo "$PATH $HOME $TOOL $(id -u)"');
+      expect(ran).toMatchObject({ stdout: "/home/user/.local/bin:/opt/tools:/bin /home/user yes 1000\n" });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "network full has a way out",
+    async () => {
+      const ref = await machine.launch({});
+      const { stdout } = await machine.exec(ref, "grep -o '^ *[a-z0-9]*:' /proc/net/dev");
+      expect(String(stdout).replaceAll(/[ :]/g, "").trim().split("\n").sort()).toEqual(["eth0", "lo"]);
+    },
+    TIMEOUT_MS,
+  );
+});

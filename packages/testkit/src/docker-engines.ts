@@ -1,0 +1,69 @@
+import { writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+
+export type Engine = "docker" | "podman";
+
+/** How a daemon of our own is started. */
+export interface EngineCommand {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Control groups that it makes and may leave behind. */
+  readonly groups: readonly string[];
+}
+
+/** Why there can be none here; `undefined` if there can. */
+export function missingDocker(engine: Engine = "docker"): string | undefined {
+  if (process.getuid?.() !== 0) return "needs root to start a daemon of its own";
+  const missing = Object.entries(programs[engine]).filter(([program]) => Bun.which(program) === null);
+  if (missing.length === 0) return undefined;
+  const names = missing.map(([program]) => program).join(", ");
+  return `needs ${names}: apt-get install ${missing.map(([, name]) => name).join(" ")}`;
+}
+
+const common = { busybox: "busybox-static", unshare: "util-linux", setpriv: "util-linux", runc: "runc" };
+const programs: Readonly<Record<Engine, Readonly<Record<string, string>>>> = {
+  docker: { ...common, dockerd: "docker.io" },
+  podman: { ...common, podman: "podman" },
+};
+
+export function engineCommand(engine: Engine, place: { dir: string; dataRoot: string }): EngineCommand {
+  return engine === "docker" ? dockerCommand(place) : podmanCommand(place);
+}
+
+/** Where its socket is. */
+export function socketIn(dir: string): string {
+  return join(dir, "docker.sock");
+}
+
+function dockerCommand({ dir, dataRoot }: { dir: string; dataRoot: string }): EngineCommand {
+  const group = basename(dir);
+  const argv = [
+    ...["dockerd", "--host", `unix://${socketIn(dir)}`, "--pidfile", join(dir, "pid")],
+    ...["--data-root", dataRoot, "--exec-root", join(dir, "exec"), "--cgroup-parent", `/${group}`],
+  ];
+  return { argv, env: {}, groups: [group] };
+}
+
+/** Not its own defaults: it wants limits on open files that not every root may set, and a service manager. */
+function podmanCommand({ dir, dataRoot }: { dir: string; dataRoot: string }): EngineCommand {
+  const config = join(dir, "containers.conf");
+  writeFileSync(
+    config,
+    `[containers]
+default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "runc"
+tmp_dir = "${join(dir, "tmp")}"
+volume_path = "${join(dataRoot, "volumes")}"
+[network]
+network_config_dir = "${join(dir, "networks")}"
+`,
+  );
+  const argv = [
+    ...["podman", "--root", dataRoot, "--runroot", join(dir, "run")],
+    ...["system", "service", "--time", "0", `unix://${socketIn(dir)}`],
+  ];
+  return { argv, env: { CONTAINERS_CONF: config }, groups: ["libpod_parent"] };
+}
