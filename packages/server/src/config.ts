@@ -11,6 +11,12 @@ export interface Config {
   readonly dataDirMoved: boolean;
   /** `postgres://…`; without it, SQLite in the data dir. */
   readonly database: string | undefined;
+  /** Where sandboxes may be; the first is for those that name none. */
+  readonly providers: readonly ProviderKind[];
+  /** The daemon, as docker's own programs take it from the environment. */
+  readonly dockerHost: string | undefined;
+  /** For sandboxes in Docker that name none. */
+  readonly dockerImage: string | undefined;
   /** From the environment; wins over the token file. */
   readonly token: string | undefined;
   readonly maxSandboxes: number | null;
@@ -19,6 +25,9 @@ export interface Config {
   readonly orphanLimitSeconds: number;
   readonly logLevel: string;
 }
+
+const providerKinds = ["local", "docker"] as const;
+export type ProviderKind = (typeof providerKinds)[number];
 
 export const usage = `Usage: holdfast serve [options]
 
@@ -31,6 +40,10 @@ Options:
   --data-dir-moved      the data dir was moved here, and its old place is no longer used
   --database URL        postgres://… for several servers on one data dir
                                                         (HOLDFAST_DATABASE_URL, default SQLite in DIR)
+  --providers LIST      where sandboxes may be: local, docker; the first is the default
+                                                        (HOLDFAST_PROVIDERS, default local)
+  --docker-image IMAGE  for sandboxes in Docker that name none
+                                                        (HOLDFAST_DOCKER_IMAGE, default debian:bookworm)
   --max-sandboxes N     instances at a time             (HOLDFAST_MAX_SANDBOXES, default no limit)
   --quota N             instances of one tenant         (HOLDFAST_QUOTA, default no limit)
   --min-free-disk PCT   below this share of free disk no sandbox is started
@@ -40,6 +53,7 @@ Options:
   --log-level LEVEL     debug, info, warn, error        (HOLDFAST_LOG_LEVEL, default info)
   --help                this text
 
+Docker's daemon is found as docker itself finds it (DOCKER_HOST).
 The API token is made at the first start and kept in DIR/token; HOLDFAST_TOKEN wins over it.
 
 Examples:
@@ -58,6 +72,9 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     dataDir: resolve(values["data-dir"] ?? env.HOLDFAST_DATA_DIR ?? defaultDataDir(env)),
     dataDirMoved: values["data-dir-moved"] ?? false,
     database: databaseOf(values.database ?? env.HOLDFAST_DATABASE_URL),
+    providers: providersOf(values.providers ?? env.HOLDFAST_PROVIDERS ?? "local"),
+    dockerHost: env.DOCKER_HOST || undefined,
+    dockerImage: values["docker-image"] ?? (env.HOLDFAST_DOCKER_IMAGE || undefined),
     token: tokenOf(env.HOLDFAST_TOKEN),
     maxSandboxes: number("max-sandboxes") ?? null,
     quota: number("quota") ?? null,
@@ -86,6 +103,8 @@ function parse(argv: readonly string[]) {
         "data-dir": text,
         "data-dir-moved": { type: "boolean" },
         database: text,
+        providers: text,
+        "docker-image": text,
         "max-sandboxes": text,
         quota: text,
         "min-free-disk": text,
@@ -127,6 +146,15 @@ function databaseOf(url: string | undefined): string | undefined {
   if (url === undefined || url === "") return undefined;
   if (!/^postgres(ql)?:\/\//.test(url)) throw usageError("--database must be a postgres:// address");
   return url;
+}
+
+function providersOf(list: string): ProviderKind[] {
+  const wanted = [...new Set(list.split(",").map((name) => name.trim()))];
+  return wanted.map((name) => {
+    const kind = providerKinds.find((one) => one === name);
+    if (kind === undefined) throw usageError(`--providers: there is no provider "${name}"`);
+    return kind;
+  });
 }
 
 function levelOf(level: string): string {

@@ -2,12 +2,12 @@ import { join } from "node:path";
 import { defaultMinFreeDisk, type Provider, type Store } from "@holdfast/core";
 import { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError } from "@holdfast/protocol";
-import { createLocalProvider } from "@holdfast/providers";
+import { createDockerProvider, createLocalProvider } from "@holdfast/providers";
 import { PostgresStore, SqliteStore } from "@holdfast/store";
 import { createApp } from "./app.ts";
 import { goodbye, welcome } from "./banner.ts";
 import { systemClock } from "./clock.ts";
-import { type Config, readConfig, usage } from "./config.ts";
+import { type Config, type ProviderKind, readConfig, usage } from "./config.ts";
 import { holdDataDir } from "./data-dir.ts";
 import { checkHome, homeOf } from "./data-dir-home.ts";
 import { newId, newInstallationId, newServerId } from "./ids.ts";
@@ -43,9 +43,9 @@ async function serve(config: Config): Promise<void> {
   const token = loadToken(config.dataDir);
   const store = await openStore(config);
   await checkPlace(store, config);
-  const local = createLocalProvider({ dataDir: config.dataDir, keeperBundle: currentKeeperBundle() });
-  await refuseIfUnusable(local, log);
-  const lifecycle = createLifecycle(config, { store, local, log });
+  const providers = config.providers.map((kind) => createProvider(kind, config));
+  for (const provider of providers) await refuseIfUnusable(provider, log);
+  const lifecycle = createLifecycle(config, { store, providers, log });
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
   const secret = config.token ?? token.token;
@@ -82,13 +82,25 @@ async function checkPlace(store: Store, { dataDir, dataDirMoved }: Config): Prom
   if (checkHome({ recorded, present, moved: dataDirMoved }) === "moved") await store.moveHome(present);
 }
 
+function createProvider(kind: ProviderKind, { dataDir, dockerHost, dockerImage }: Config): Provider {
+  const keeperBundle = currentKeeperBundle();
+  switch (kind) {
+    case "local":
+      return createLocalProvider({ dataDir, keeperBundle });
+    case "docker":
+      return createDockerProvider({ dataDir, keeperBundle, host: dockerHost, defaultImage: dockerImage });
+    default:
+      return kind satisfies never;
+  }
+}
+
 function createLifecycle(
   config: Config,
-  { store, local, log }: { store: Store; local: Provider; log: Log },
+  { store, providers, log }: { store: Store; providers: readonly Provider[]; log: Log },
 ): Lifecycle<KeeperLink> {
   return new Lifecycle<KeeperLink>({
     store,
-    providers: new Map([[local.kind, local]]),
+    providers: new Map(providers.map((provider) => [provider.kind, provider])),
     door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence }),
     clock: systemClock,
     random: Math.random,
@@ -96,7 +108,7 @@ function createLifecycle(
     log,
     owner: newServerId(),
     config: {
-      defaultProvider: local.kind,
+      defaultProvider: providers[0]?.kind ?? "none",
       slots: config.maxSandboxes,
       tenantQuota: config.quota,
       minFreeDisk: { ...defaultMinFreeDisk, share: config.minFreeDiskPercent / 100 },
@@ -111,7 +123,7 @@ async function refuseIfUnusable(provider: Provider, log: Log): Promise<void> {
   if (broken !== undefined) {
     throw new HoldfastError(
       "provider_unavailable",
-      `cannot isolate sandboxes here: ${broken.name}: ${broken.detail}`,
+      `provider ${provider.kind} cannot isolate sandboxes here: ${broken.name}: ${broken.detail}`,
       {
         hint: broken.remedy ?? "run `holdfast doctor` for the whole list",
       },

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type DockerDaemon, missingDocker, startDockerDaemon } from "@holdfast/testkit";
+import { Sandbox } from "holdfast";
+import { TestServer } from "./harness.ts";
+
+const missing = missingDocker();
+const onDocker = missing === undefined ? test : test.skip;
+let daemon: DockerDaemon;
+let server: TestServer;
+
+beforeAll(async () => {
+  if (missing !== undefined) return;
+  daemon = await startDockerDaemon();
+  server = await TestServer.start({
+    args: ["--providers", "docker,local", "--docker-image", daemon.images.debian],
+    env: { DOCKER_HOST: daemon.host },
+  });
+}, 60_000);
+
+afterAll(async () => {
+  await server?.dispose();
+  await daemon?.stop();
+}, 60_000);
+
+onDocker(
+  "a sandbox in Docker survives its server, and comes back on its volumes after a stop",
+  async () => {
+    const sandbox = await Sandbox.create({ name: "boxed" }, server.at);
+    expect(sandbox.info.provider).toBe("docker");
+    await sandbox.exec("echo kept > /workspace/note; echo gone > /tmp/note");
+    const loop = await sandbox.startProcess("while sleep 0.2; do date; done");
+    await server.restart("SIGKILL");
+    const again = await Sandbox.get("boxed", server.at);
+    const { stdout } = await again.exec("cat /workspace/note /tmp/note", { ifGeneration: 1 });
+    expect(stdout).toBe("kept\ngone\n");
+    expect((await (await again.getProcess(loop.processId)).info()).status).toEqual({ state: "running" });
+    await again.stop();
+    expect((await again.exec("cat /workspace/note; ls /tmp")).stdout).toBe("kept\n");
+    expect((await Sandbox.get("boxed", server.at)).info).toMatchObject({ generation: 2, continuity: "same-filesystem" });
+    await again.delete();
+    const left = (await daemon.ask("GET", "/containers/json?all=true")) as unknown[];
+    const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: unknown[] | null };
+    expect([left, Volumes ?? []]).toEqual([[], []]);
+  },
+  60_000,
+);
