@@ -59,6 +59,22 @@ test("a place in the queue is taken when one leaves, and L3: refused by its dead
   expect([await second, (await third).code]).toEqual([undefined, "capacity_exhausted"]);
 });
 
+test("many who find the disk low at once, or wait in line, make one pass over it, not one each", async () => {
+  await start();
+  await world.clock.pass(11_000);
+  freeOnDisk(GIB);
+  let lists = 0;
+  const discover = world.provider.discover.bind(world.provider);
+  world.provider.discover = () => {
+    lists++;
+    return discover();
+  };
+  const all = Array.from({ length: 20 }, (_, i) => refusal(`box${i}`, { queueMs: 8_000 }));
+  await world.clock.pass(9_000);
+  expect(new Set((await Promise.all(all)).map(({ code }) => code))).toEqual(new Set(["capacity_exhausted"]));
+  expect(lists).toBe(1);
+});
+
 test("scenario 46: a low disk is cleared of what nobody owns, measured again, and refused with the numbers", async () => {
   await start();
   await world.running("kept");

@@ -12,7 +12,7 @@ import { messageOf, providerOf } from "./effects.ts";
 import type { Hosts } from "./hosts.ts";
 import type { Sweeper } from "./sweeper.ts";
 
-/** A measurement older than this is taken again. */
+/** A measurement older than this is taken again, and a disk that is still low is cleared again. */
 const FRESH_MS = 10_000;
 const MEASURE_MS = 5_000;
 
@@ -26,7 +26,7 @@ export interface RoomConfig {
 interface RoomDeps {
   readonly providers: ReadonlyMap<string, Provider>;
   readonly hosts: Hosts;
-  readonly sweeper: Pick<Sweeper, "sweep" | "hasListed">;
+  readonly sweeper: Pick<Sweeper, "clear" | "hasListed">;
   readonly clock: Clock;
   readonly config: RoomConfig;
 }
@@ -35,6 +35,7 @@ interface RoomDeps {
 export class Room {
   readonly #deps: RoomDeps;
   readonly #measured = new Map<string, { at: number; capacity: Capacity }>();
+  readonly #cleared = new Map<string, { at: number; done: Promise<void> }>();
 
   constructor(deps: RoomDeps) {
     this.#deps = deps;
@@ -62,11 +63,20 @@ export class Room {
 
   /** When it is low, what nobody owns is cleared away first; then it is measured again, and the numbers decide. */
   async #withRoomOnDisk(provider: string): Promise<Capacity> {
-    const { config, sweeper } = this.#deps;
     const capacity = await this.measure(provider);
-    if (diskShortage(0, capacity, config.minFreeDisk) === undefined) return capacity;
-    await sweeper.sweep({ dryRun: false });
+    if (diskShortage(0, capacity, this.#deps.config.minFreeDisk) === undefined) return capacity;
+    await this.#clear(provider);
     return this.#measureNow(provider);
+  }
+
+  /** One pass for all who ask at once, and who ask again while they wait in line. */
+  #clear(provider: string): Promise<void> {
+    const { clock, sweeper } = this.#deps;
+    const last = this.#cleared.get(provider);
+    if (last !== undefined && clock.now() - last.at < FRESH_MS) return last.done;
+    const done = sweeper.clear(provider);
+    this.#cleared.set(provider, { at: clock.now(), done });
+    return done;
   }
 
   async #measureNow(provider: string): Promise<Capacity> {

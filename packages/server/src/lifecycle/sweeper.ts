@@ -84,6 +84,11 @@ export class Sweeper {
     for (const provider of this.#deps.providers.keys()) await this.periodic(provider, {});
   }
 
+  /** One pass because there is no room. What it could not see is as it was. */
+  async clear(provider: string): Promise<void> {
+    await this.#reported(provider, false);
+  }
+
   /** One pass because somebody asked for it. */
   async sweep({ dryRun }: { dryRun: boolean }): Promise<SweepReport> {
     const reports: ProviderReport[] = [];

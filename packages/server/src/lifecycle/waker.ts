@@ -18,8 +18,10 @@ import type { Reconciler } from "./reconciler.ts";
 import { type Asked, absent, endedMeanwhile, launchFailed, refuseHopeless, stuck } from "./refusals.ts";
 import type { Room } from "./room.ts";
 
-/** From the reservation to an admitted keeper. A local one takes 0.1 s; the rest is for a machine that is drowning. */
-const STARTUP_DEADLINE_MS = 60_000;
+/** From the reservation to an admitted keeper: longer than a ticket, so that a server that dies in it can be replaced. */
+const STARTUP_DEADLINE_MS = 120_000;
+/** A reservation that nobody has acted on by then is given up. */
+const NOT_AFTER_MS = 60_000;
 /** A call that needs a sandbox which is just being stopped, or out of reach, waits so long for that to pass. */
 const PATIENCE_MS = 30_000;
 /** Somebody who needs a quarantined sandbox makes us try at once, but not more often than this. */
@@ -139,7 +141,7 @@ export class Waker<Link extends KeeperControl> {
         diskBytes: 0,
       },
       createdAt: now,
-      notAfter: now + STARTUP_DEADLINE_MS,
+      notAfter: now + NOT_AFTER_MS,
       startupDeadlineAt: now + STARTUP_DEADLINE_MS,
     };
   }
