@@ -84,9 +84,9 @@ export class Sweeper {
     for (const provider of this.#deps.providers.keys()) await this.periodic(provider, {});
   }
 
-  /** One pass because there is no room. What it could not see is as it was. */
+  /** One pass because there is no room. */
   async clear(provider: string): Promise<void> {
-    await this.#reported(provider, false);
+    await this.periodic(provider, {});
   }
 
   /** One pass because somebody asked for it. */
