@@ -44,6 +44,12 @@ export async function contextOf(command: Command): Promise<Context> {
   return { client: client.carrying(() => held), output };
 }
 
+/** What the command that was run prints; of a program that could not be built, nothing is known. */
+export function outputOf(program: Command | undefined): Context["output"] {
+  const command = program?.commands.find((one) => one.name() === program.args[0]) ?? program;
+  return (command && globalOptionsOf(command).output) ?? "table";
+}
+
 // Not `optsWithGlobals`, in which what stands before the command's name would win over what stands after it.
 function globalOptionsOf(command: Command): GlobalOptions {
   return { ...command.parent?.opts<GlobalOptions>(), ...command.opts<GlobalOptions>() };

@@ -13,9 +13,14 @@ export function renderFacts(facts: readonly Fact[]): string {
 }
 
 export function past(at: string | undefined): string | undefined {
-  return at === undefined ? undefined : `${at} (${age(at)} ago)`;
+  return at === undefined ? undefined : `${toTheSecond(at)} (${age(at)} ago)`;
 }
 
 export function future(at: string | undefined): string | undefined {
-  return at === undefined ? undefined : `${at} (in ${ahead(at)})`;
+  return at === undefined ? undefined : `${toTheSecond(at)} (in ${ahead(at)})`;
+}
+
+/** Nobody reads milliseconds; `-o json` has them. */
+function toTheSecond(at: string): string {
+  return at.replace(/\.\d+Z$/, "Z");
 }

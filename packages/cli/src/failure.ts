@@ -11,9 +11,14 @@ export const FAILED_TO_RUN = 125;
 /** A command line that cannot be carried out as it stands. */
 export class UsageError extends Error {}
 
-/** One line for what is wrong, one for what to do; a stack only for who asks with HOLDFAST_DEBUG=1. */
-export async function printFailure(error: unknown): Promise<void> {
+/**
+ * One line for what is wrong, one for what to do; a stack only for who asks with HOLDFAST_DEBUG=1. Whoever reads JSON
+ * gets the API's own shape, with the `code` to act on.
+ */
+export async function printFailure(error: unknown, output: "table" | "json"): Promise<void> {
   if (error instanceof CommanderError) return; // has printed itself
+  if (output === "json" && error instanceof HoldfastError)
+    return write(process.stderr, `${JSON.stringify(error.toBody())}\n`);
   const message = error instanceof Error ? error.message : String(error);
   const lines = [`${paint("red", "error:", process.stderr)} ${oneLine(message)}`];
   if (error instanceof HoldfastError && error.hint !== undefined) {

@@ -23,7 +23,7 @@ export async function forEachSandbox(
       if (output === "table") await print(`${result.name}\n`);
     } catch (error) {
       if (meant.length === 1) throw error;
-      await printFailure(error);
+      await printFailure(error, output);
       process.exitCode = 1;
     }
   }

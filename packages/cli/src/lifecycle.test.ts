@@ -62,6 +62,39 @@ test("why says what happens next, what holds it and what hunts it", async () => 
   expect(JSON.parse((await holdfast(["why", "a", "-o", "json"])).stdout)).toMatchObject({ onIdle: "stop" });
 });
 
+test("why of one that was deleted says so, instead of failing", async () => {
+  await create("a");
+  await holdfast(["rm", "a"]);
+  const { stdout, code } = await holdfast(["why", "a"]);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^sandbox: {5}a: deleted \S+Z \(0s ago\)\n/);
+  expect(await holdfast(["why", "a", "-o", "json"])).toMatchObject({ code: 1, stdout: "" });
+});
+
+test("ls says why one stopped and who has it for itself, in few words", async () => {
+  await create("a", "--label", "team=web");
+  const lastDeath = { cause: "idle", at: new Date().toISOString(), detail: "keeper pid 7 is gone" };
+  const claim = { holder: "ann", expiresAt: lastDeath.at };
+  Object.assign(infoOf("a") ?? {}, { state: "stopped", lastDeath, claim });
+  expect((await holdfast(["ls"])).stdout).toEndWith("-       idle, 0s ago; claimed by ann; team=web\n");
+});
+
+test.each([
+  [["-o", "json", "why", "nosuch"], 1],
+  [["why", "nosuch", "-o", "json"], 1],
+  [["exec", "-o", "json", "nosuch", "--", "true"], 125],
+])("%j: a failure is JSON, too, with the code to act on", async (args, code) => {
+  const failed = await holdfast(args);
+  expect([failed.code, failed.stdout]).toEqual([code, ""]);
+  expect(JSON.parse(failed.stderr)).toMatchObject({ error: { code: "not_found", retryable: false } });
+});
+
+test("a hard end can be taken away", async () => {
+  await create("a", "--max-lifetime", "3d");
+  await holdfast(["update", "a", "--max-lifetime", "none"]);
+  expect(infoOf("a")?.maxLifetimeSeconds).toBeNull();
+});
+
 test("a turn is begun, carried by what follows, and ended; ls shows that it holds", async () => {
   await create("a");
   const HOLDFAST_TURN = (await holdfast(["turn", "begin", "a"])).stdout.trim();
@@ -72,7 +105,7 @@ test("a turn is begun, carried by what follows, and ended; ls shows that it hold
   expect(infoOf("a")?.openTurns).toBe(0);
   expect(await holdfast(["turn", "end", "a"])).toMatchObject({
     code: 2,
-    stderr: "error: which turn? name the id that `holdfast turn begin` printed\n",
+    stderr: "error: which turn? name the id that `holdfast turn begin` printed, or set HOLDFAST_TURN to it\n",
   });
 });
 
@@ -91,6 +124,19 @@ test("a claim is held until Ctrl-C; its token lets its owner work, and others ar
   expect(lifecycleOf("a")?.claim).toBeUndefined();
   const left = await holdfast(["claim", "-d", "a"]);
   expect(lifecycleOf("a")?.claim?.token).toBe(left.stdout.trim());
+});
+
+test("release gives back the claim and ends the turn of the environment, and needs one of them", async () => {
+  await create("a");
+  const HOLDFAST_TURN = (await holdfast(["turn", "begin", "a"])).stdout.trim();
+  const HOLDFAST_CLAIM = (await holdfast(["claim", "-d", "a"])).stdout.trim();
+  const released = await holdfast(["release", "a"], { HOLDFAST_TURN, HOLDFAST_CLAIM });
+  expect(released).toEqual({ stdout: "a\n", stderr: "", code: 0 });
+  expect([infoOf("a")?.openTurns, lifecycleOf("a")?.claim]).toEqual([0, undefined]);
+  expect(await holdfast(["release", "a"])).toMatchObject({
+    code: 2,
+    stderr: "error: nothing to release: neither HOLDFAST_TURN nor HOLDFAST_CLAIM is set\n",
+  });
 });
 
 test("a claim that somebody takes over is told", async () => {
@@ -164,6 +210,10 @@ test.each([
   [
     ["create", "--lifetime", "1.5s"],
     "error: option '--lifetime <time>' argument '1.5s' is invalid. Give whole",
+  ],
+  [
+    ["create", "--lifetime", "banana"],
+    "error: option '--lifetime <time>' argument 'banana' is invalid. Give whole seconds, such as",
   ],
   [["create", "--on-idle", "die"], "error: option '--on-idle <what>' argument 'die' is invalid. Allowed"],
   [["turn", "start", "a"], "error: command-argument value 'start' is invalid for argument 'action'. Allowed"],

@@ -1,3 +1,5 @@
+import type { Command } from "commander";
+import { outputOf } from "./context.ts";
 import { exitStatusOf, printFailure } from "./failure.ts";
 import { buildProgram } from "./program.ts";
 
@@ -6,11 +8,12 @@ process.stdout.on("error", leaveQuietlyOnBrokenPipe);
 process.stderr.on("error", leaveQuietlyOnBrokenPipe);
 
 const args = process.argv.slice(2);
+let program: Command | undefined;
 try {
-  const program = await buildProgram(args);
+  program = await buildProgram(args);
   await program.parseAsync(args, { from: "user" });
 } catch (error) {
-  await printFailure(error);
+  await printFailure(error, outputOf(program));
   // A command that passes exit codes through has said before what its own failure is.
   process.exitCode = exitStatusOf(
     error,

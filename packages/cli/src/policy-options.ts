@@ -10,13 +10,13 @@ export interface PolicyOptions extends EndOptions {
 export interface EndOptions {
   lifetime?: number;
   onIdle?: Policy["onIdle"];
-  maxLifetime?: number;
+  maxLifetime?: number | "none";
   turnTimeout?: number;
 }
 
 /** How a new sandbox lives and ends. */
 export function addPolicyOptions(command: Command): Command {
-  return addEndOptions(command)
+  return addEndOptions(command, { lifetime: " (default: 30m)", turnTimeout: " (default: 1h)" })
     .option("--no-persistent", "remove it when its last turn ends")
     .addOption(
       new Option("--filesystem <kind>", "whether its files outlive a stop (default: persistent)").choices([
@@ -26,10 +26,17 @@ export function addPolicyOptions(command: Command): Command {
     );
 }
 
-/** The part of it that can be changed later. */
-export function addEndOptions(command: Command): Command {
+/** The part of it that can be changed later; then what is not named stays as it is. */
+export function addEndOptions(
+  command: Command,
+  defaults: { lifetime: string; turnTimeout: string } = { lifetime: "", turnTimeout: "" },
+): Command {
   return command
-    .option("--lifetime <time>", "how long it may be idle, such as 30m or 2h (default: 30m)", parseSeconds)
+    .option(
+      "--lifetime <time>",
+      `how long it may be idle, such as 30m or 2h${defaults.lifetime}`,
+      parseSeconds,
+    )
     .addOption(
       new Option("--on-idle <what>", "then stop it (files stay), remove it, or keep it").choices([
         "stop",
@@ -37,8 +44,16 @@ export function addEndOptions(command: Command): Command {
         "keep",
       ]),
     )
-    .option("--max-lifetime <time>", "a hard end after this time, whatever it does then", parseSeconds)
-    .option("--turn-timeout <time>", "a turn without a call for so long is over (default: 1h)", parseSeconds);
+    .option("--max-lifetime <time>", "a hard end after this time, whatever it does then; or none", parseEnd)
+    .option(
+      "--turn-timeout <time>",
+      `a turn without a call for so long is over${defaults.turnTimeout}`,
+      parseSeconds,
+    );
+}
+
+function parseEnd(text: string): number | "none" {
+  return text === "none" ? text : parseSeconds(text);
 }
 
 export function policyOf(options: PolicyOptions): Pick<CreateSandbox, keyof Policy> {
@@ -54,7 +69,7 @@ export function endOf({ lifetime, onIdle, maxLifetime, turnTimeout }: EndOptions
   return {
     ...(lifetime !== undefined && { lifetimeSeconds: lifetime }),
     ...(onIdle !== undefined && { onIdle }),
-    ...(maxLifetime !== undefined && { maxLifetimeSeconds: maxLifetime }),
+    ...(maxLifetime !== undefined && { maxLifetimeSeconds: maxLifetime === "none" ? null : maxLifetime }),
     ...(turnTimeout !== undefined && { turnTimeoutSeconds: turnTimeout }),
   };
 }

@@ -40,6 +40,10 @@ const commands: Record<string, Entry> = {
   touch: { summary: "use sandboxes, so that they stay", load: () => import("./commands/touch.ts") },
   turn: { summary: "begin or end a turn, which holds a sandbox", load: () => import("./commands/turn.ts") },
   claim: { summary: "have a sandbox for oneself alone", load: () => import("./commands/claim.ts") },
+  release: {
+    summary: "end one's turn and claim, and leave all else",
+    load: () => import("./commands/release.ts"),
+  },
   providers: { summary: "show the backends and their room", load: () => import("./commands/providers.ts") },
   leases: {
     summary: "list every instance that exists or may exist",

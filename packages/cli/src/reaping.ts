@@ -1,7 +1,7 @@
 import type { SandboxInfo } from "holdfast";
 import { ahead, span } from "./units.ts";
 
-const becomes = { stop: "stopped", remove: "removed", keep: "kept" } as const;
+export const becomes = { stop: "stopped", remove: "removed", keep: "kept" } as const;
 
 /** When it will be ended, in a few words: `in 12m`, `in 12m: removed`, `held: turn`, `never`; `-` if it does not run. */
 export function reaping(info: SandboxInfo, now?: number): string {

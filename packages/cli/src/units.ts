@@ -4,18 +4,22 @@ const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as con
 
 /** `500ms`, `30s`, `5m`, `2h`, `1d`; a bare number is seconds. */
 export function parseDurationMs(text: string): number {
+  const ms = durationMsOf(text);
+  if (ms === undefined) throw new InvalidArgumentError("Give a time such as 500ms, 30s, 5m or 2h.");
+  return ms;
+}
+
+function durationMsOf(text: string): number | undefined {
   const [, amount, unit = "s"] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(text) ?? [];
   const ms = Math.round(Number(amount) * unitMs[unit as keyof typeof unitMs]);
-  if (amount === undefined || ms <= 0) {
-    throw new InvalidArgumentError("Give a time such as 500ms, 30s, 5m or 2h.");
-  }
-  return ms;
+  return amount === undefined || ms <= 0 ? undefined : ms;
 }
 
 /** The same in whole seconds, for what the server counts in seconds. */
 export function parseSeconds(text: string): number {
-  const ms = parseDurationMs(text);
-  if (ms % 1000 !== 0) throw new InvalidArgumentError("Give whole seconds, such as 30s, 15m, 2h or 3d.");
+  const ms = durationMsOf(text);
+  if (ms === undefined || ms % 1000 !== 0)
+    throw new InvalidArgumentError("Give whole seconds, such as 30s, 15m, 2h or 3d.");
   return ms / 1000;
 }
 

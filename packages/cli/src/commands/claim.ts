@@ -48,7 +48,7 @@ function lostOrInterrupted({ lost }: Claim, interrupted: AbortSignal): Promise<v
 }
 
 function ourselves(): string {
-  return `${process.env.USER || "holdfast"}@${hostname()}`;
+  return `${process.env.USER || `uid-${process.getuid?.()}`}@${hostname()}`;
 }
 
 const EXAMPLES = `
@@ -56,6 +56,7 @@ Examples:
   holdfast claim issue-42                 prints its token and holds it until Ctrl-C
   export HOLDFAST_CLAIM=$(holdfast claim -d --ttl 10m issue-42)
   holdfast exec issue-42 -- make deploy   with HOLDFAST_CLAIM; others are refused meanwhile
+  holdfast release issue-42               gives back what HOLDFAST_CLAIM holds
   holdfast claim --takeover issue-42      from a holder that is known to be dead
 
 Whoever works under a claim that was lost is refused, not mixed in.`;

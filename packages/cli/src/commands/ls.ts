@@ -62,14 +62,17 @@ function row({ info }: Sandbox): (string | Cell)[] {
   ];
 }
 
-/** Why it is not running, if it is not; else its labels. */
-function noteOf(info: Sandbox["info"]): string {
-  if (info.failure !== undefined) return info.failure;
-  if (info.state !== "running" && info.lastDeath !== undefined)
-    return `${info.lastDeath.cause}: ${info.lastDeath.detail}`;
-  return Object.entries(info.labels)
-    .map(([name, value]) => (value === "" ? name : `${name}=${value}`))
-    .join(" ");
+/** Why it failed; else why it stopped, who has it for itself, and its labels. */
+function noteOf({ failure, state, lastDeath, claim, labels }: Sandbox["info"]): string {
+  if (failure !== undefined) return failure;
+  const pairs = Object.entries(labels).map(([name, value]) => (value === "" ? name : `${name}=${value}`));
+  return [
+    ...(state === "stopped" && lastDeath !== undefined
+      ? [`${lastDeath.cause}, ${age(lastDeath.at)} ago`]
+      : []),
+    ...(claim === undefined ? [] : [`claimed by ${claim.holder}`]),
+    ...(pairs.length === 0 ? [] : [pairs.join(" ")]),
+  ].join("; ");
 }
 
 const EXAMPLES = `

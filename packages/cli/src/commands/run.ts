@@ -77,7 +77,7 @@ async function remove(sandbox: Sandbox): Promise<void> {
     await sandbox.delete({ force: true });
   } catch (error) {
     await note(`the sandbox ${sandbox.id} could not be seen to be gone yet`);
-    await printFailure(error);
+    await printFailure(error, "table"); // beside the note, which is for people, too
   }
 }
 

@@ -28,7 +28,10 @@ async function turn(
     return output === "json" ? printJson({ turnId: begun.turnId, startedAt }) : print(`${begun.turnId}\n`);
   }
   const id = turnId ?? process.env.HOLDFAST_TURN;
-  if (!id) throw new UsageError("which turn? name the id that `holdfast turn begin` printed");
+  if (!id)
+    throw new UsageError(
+      "which turn? name the id that `holdfast turn begin` printed, or set HOLDFAST_TURN to it",
+    );
   const ended = await sandbox.endTurn(id);
   await (output === "json" ? printJson(ended) : print(`${ended.turnId}\n`));
 }

@@ -32,4 +32,5 @@ const EXAMPLES = `
 Examples:
   holdfast update issue-42 --lifetime 2h
   holdfast update issue-42 --on-idle keep
+  holdfast update issue-42 --max-lifetime none
   holdfast update issue-42 --label team=web --label stage=review`;

@@ -1,9 +1,17 @@
 import type { Command } from "commander";
-import type { InstanceInfo, TurnInfo, Why } from "holdfast";
+import {
+  HoldfastError,
+  type InstanceInfo,
+  Sandbox,
+  type SandboxEvent,
+  type TurnInfo,
+  type Why,
+} from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
 import { type Fact, future, past, renderFacts } from "../facts.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { print, printJson } from "../print.ts";
+import { becomes } from "../reaping.ts";
 import { span } from "../units.ts";
 
 export function define(command: Command): void {
@@ -15,8 +23,26 @@ export function define(command: Command): void {
 
 async function why(meant: string, _options: object, command: Command): Promise<void> {
   const { client, output } = await contextOf(command);
-  const answer = await (await findSandbox(client, meant)).why();
-  await (output === "json" ? printJson(answer) : print(render(answer)));
+  try {
+    const answer = await (await findSandbox(client, meant)).why();
+    await (output === "json" ? printJson(answer) : print(render(answer)));
+  } catch (error) {
+    const isGone = error instanceof HoldfastError && error.code === "gone";
+    if (!isGone || output === "json") throw error;
+    await print(renderGone(meant, await Sandbox.events(meant, { client })));
+  }
+}
+
+/** The timeline outlives it, and has the cause. */
+function renderGone(meant: string, timeline: readonly SandboxEvent[]): string {
+  const deleted = timeline.findLast(({ type }) => type === "deleted");
+  const evidence = timeline.findLast(({ type }) => type === "gone")?.detail.what;
+  return renderFacts([
+    ["sandbox", `${meant}: deleted${deleted === undefined ? "" : ` ${past(deleted.at)}`}`],
+    ["because", deleted?.cause],
+    ["evidence", typeof evidence === "string" ? evidence : undefined],
+    ["next", "nothing: `holdfast events` has its timeline, for a while"],
+  ]);
 }
 
 /** What happens next comes first: it is what one asks for. */
@@ -28,7 +54,10 @@ function render(answer: Why): string {
     ...answer.alive.map((reason): Fact => ["alive", reason]),
     ...answer.heldAwakeBy.map((reason): Fact => ["held awake", reason]),
     ["idle", idleForSeconds === undefined ? undefined : `for ${span(idleForSeconds * 1000)}`],
-    ["reaped", answer.reapsAt && `${future(answer.reapsAt)}, if nobody uses it: ${answer.onIdle}`],
+    [
+      "reaped",
+      answer.reapsAt && `${becomes[answer.onIdle]} ${future(answer.reapsAt)}, unless it is used until then`,
+    ],
     ["hard end", future(answer.endsAt)],
     ...answer.openTurns.map((turn): Fact => ["open turn", turnText(turn)]),
     ["claim", claim && `${claim.holder}, until ${future(claim.expiresAt)}`],
@@ -57,5 +86,7 @@ const EXAMPLES = `
 Examples:
   holdfast why issue-42             what holds it awake, when it is reaped, why it last died
   holdfast why issue-42 -o json
+
+Of one that was deleted it says when, why, and how that was proved.
 
 A look: it wakes nothing and holds nothing off. \`holdfast events\` has what happened before.`;

@@ -45,7 +45,7 @@ export class FakeLifecycle {
     const [surface, id, action] = rest;
     if (surface === undefined && request.method === "PATCH") return this.#update(await request.json());
     if (surface === "touch") return this.#update({ lastUsedAt: new Date().toISOString() });
-    if (surface === "release") return Response.json(this.sandbox);
+    if (surface === "release") return this.#release(request.headers);
     if (surface === "why") return Response.json(whyOf(this.sandbox));
     if (surface === "events") return this.#timeline(new URL(request.url).searchParams);
     if (surface === "turns") return id === undefined ? this.#begin(await request.json()) : this.#end(id);
@@ -56,6 +56,13 @@ export class FakeLifecycle {
 
   #update(change: Partial<Sandbox>): Response {
     return Response.json(Object.assign(this.sandbox, change));
+  }
+
+  #release(headers: Headers): Response {
+    const turnId = headers.get("Holdfast-Turn");
+    if (turnId !== null) this.#end(turnId);
+    if (headers.get("Holdfast-Claim") === this.claim?.token) this.claim = undefined;
+    return Response.json(this.sandbox);
   }
 
   #begin({ turnId }: { turnId: string }): Response {
