@@ -5,6 +5,7 @@ import {
   type Holding,
   idleCheckAt,
   type KeeperControl,
+  type Lease,
   type ListFilter,
   newSandbox,
   type Provider,
@@ -295,7 +296,7 @@ export class Sandboxes<Link extends KeeperControl> {
       const saved = await this.#deps.store.save(holding, {
         sandbox: { ...wish, deleteMode },
         // A stop that becomes a forced one is tried at once, this one time; so is one that only waited for an owner.
-        ...((isEscalated || lease?.stopReason === "orphan") &&
+        ...((isEscalated || waitsForOwner(lease)) &&
           typeof lease?.nextAttemptAt === "number" && {
             leases: { [lease.instanceId]: { nextAttemptAt: readAt } },
           }),
@@ -320,6 +321,11 @@ export class Sandboxes<Link extends KeeperControl> {
   async #explainAbsence(idOrName: string): Promise<never> {
     throw absent(idOrName, await this.#deps.store.tombstone(idOrName));
   }
+}
+
+/** One that was found, and is left alone in case somebody needs it: whoever ends its sandbox does not. */
+function waitsForOwner(lease: Lease | undefined): boolean {
+  return lease?.stopReason === "orphan" && lease.attempts === 0;
 }
 
 function updated({ sandbox, lease, readAt }: Holding, { labels, ...wanted }: UpdateSandbox): Change {

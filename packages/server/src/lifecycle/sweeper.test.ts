@@ -104,6 +104,16 @@ test("scenario 42: restored rows take no generation twice, and what is newer blo
   expect((await world.server.sandboxes.use("one")).holding.sandbox.generation).toBe(8);
 });
 
+test("whoever deletes a sandbox does not wait for what was left alone in case somebody needs it", async () => {
+  const holding = await world.running("one");
+  await world.server.sandboxes.stop("one");
+  const newer = await plant({ sandboxId: holding.sandboxId, generation: 7, instanceId: "newer" });
+  await world.clock.pass(2 * MINUTE);
+  await world.server.sandboxes.delete("one", { mode: "graceful", waitMs: 0 });
+  await world.clock.pass(10_000);
+  expect([runs(newer), await world.isGone("one")]).toEqual([false, true]);
+});
+
 test("scenario 43: the brake trips over many at once, and the next pass, which finds the same, releases it", async () => {
   /** After how many minutes the last of them is gone. */
   const endedAfter = async (count: number): Promise<number> => {
