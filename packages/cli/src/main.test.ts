@@ -181,7 +181,7 @@ test("stop, start, events and rm; one failure does not keep the others", async (
   expect((await holdfast(["stop", "a"])).stdout).toBe("a\n");
   expect((await holdfast(["start", "a", "-o", "json"])).stdout).toContain('"state": "running"');
   expect((await holdfast(["events", "a"])).stdout).toContain("created  -      by=test\n");
-  const removed = await holdfast(["rm", "a", "nope", "b"]);
+  const removed = await holdfast(["rm", "--wait", "10s", "a", "nope", "b"]);
   expect(removed).toMatchObject({ stdout: "a\nb\n", code: 1 });
   expect(removed.stderr).toContain('error: there is no sandbox "nope"\n');
   expect(fake().sandboxes.size).toBe(0);

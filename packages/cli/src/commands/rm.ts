@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { addGlobalOptions } from "../context.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
-import { parseNumber } from "../units.ts";
+import { parseSeconds } from "../units.ts";
 
 interface RmOptions {
   force?: true;
@@ -12,13 +12,14 @@ export function define(command: Command): void {
   addGlobalOptions(command)
     .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
     .option("-f, --force", "give what runs inside no time to end by itself")
-    .option(
-      "--wait <seconds>",
-      "how long to wait for the evidence that it is gone (default: 60)",
-      parseNumber,
-    )
+    .option("--wait <time>", "how long to wait for the evidence that it is gone (default: 1m)", parseWait)
     .addHelpText("after", EXAMPLES)
     .action(rm);
+}
+
+/** Not to wait at all is a wish, too. */
+function parseWait(text: string): number {
+  return text === "0" ? 0 : parseSeconds(text);
 }
 
 async function rm(meant: string[], options: RmOptions, command: Command): Promise<void> {
@@ -32,5 +33,5 @@ async function rm(meant: string[], options: RmOptions, command: Command): Promis
 const EXAMPLES = `
 Examples:
   holdfast rm issue-42
-  holdfast rm --force --wait 10 issue-42 issue-43
+  holdfast rm --force --wait 10s issue-42 issue-43
   holdfast rm $(holdfast ls -q --label team=web)`;

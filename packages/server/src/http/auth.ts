@@ -9,7 +9,8 @@ import type { AppEnv } from "../app.ts";
  */
 export function bearerAuth(token: () => string): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
-    if (c.env.trusted !== true && !matches(given(c.req.raw.headers), token())) throw unauthenticated();
+    const carried = given(c.req.raw.headers);
+    if (c.env.trusted !== true && !matches(carried, token())) throw unauthenticated(carried);
     await next();
   };
 }
@@ -28,8 +29,9 @@ function sha256(text: string): Buffer {
   return new Bun.CryptoHasher("sha256").update(text).digest();
 }
 
-function unauthenticated(): HoldfastError {
-  return new HoldfastError("unauthenticated", "this call needs the server's token", {
+function unauthenticated(carried: string): HoldfastError {
+  const message = carried === "" ? "this call needs the server's token" : "this is not the server's token";
+  return new HoldfastError("unauthenticated", message, {
     hint: "send `Authorization: Bearer TOKEN`; the token is in the file `token` in the server's data dir",
     started: "no",
   });
