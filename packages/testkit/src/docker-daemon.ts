@@ -18,7 +18,7 @@ export interface DockerDaemon {
 }
 
 /** `busybox` is one static program; `debian` has bash and coreutils with their libraries; `shell-less` has one program. */
-export type TestImage = "busybox" | "debian" | "shell-less";
+type TestImage = "busybox" | "debian" | "shell-less";
 
 const tars = { busybox: busyboxTar, debian: debianTar, "shell-less": shellLessTar } as const;
 

@@ -51,8 +51,8 @@ function insteadOfImage({ ref, image }: ContainerView): Record<string, unknown> 
   return {
     Entrypoint: keeperCommand(containerName(ref)),
     Cmd: [],
-    // A name without a value takes the variable away: the image's are for the work, not for its keeper.
-    Env: Object.keys(imageEnvironment(image)),
+    // The image's are for the work, not for its keeper. Docker could take them away, Podman can only empty them.
+    Env: Object.keys(imageEnvironment(image)).map((name) => `${name}=`),
     Healthcheck: { Test: ["NONE"] },
     StopSignal: "SIGTERM",
   };

@@ -3,8 +3,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InstanceRef } from "@holdfast/core";
 import { missingDocker } from "@holdfast/testkit";
-import { DockerMachine, launchAndDie } from "../../fixtures/docker-machine.ts";
 import { containerName } from "./names.ts";
+import { DockerMachine } from "./test-machine.ts";
+import { killTooLate, launchAndDie } from "./test-servers.ts";
 import { tryLaunch } from "./trial.ts";
 
 const missing = missingDocker();
@@ -71,6 +72,8 @@ describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${mi
         proof: "exited",
         detail,
       });
+      const late = await machine.launch({ network: "none" });
+      expect(await killTooLate(machine, late)).toMatchObject({ state: "absent", proof: "exited" });
       const gentle = await machine.launch({ network: "none" });
       expect(await machine.provider.stop(gentle, "graceful", soon())).toMatchObject({
         proof: "exited",

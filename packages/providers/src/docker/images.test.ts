@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { missingDocker } from "@holdfast/testkit";
-import { DockerMachine } from "../../fixtures/docker-machine.ts";
+import { DockerMachine } from "./test-machine.ts";
 
 const missing = missingDocker();
 const TIMEOUT_MS = 30_000;
@@ -63,6 +63,8 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
       const command = 'echo "$PATH $HOME $TOOL $(id -u)"; ls /tmp';
       const PATH = "/home/user/.local/bin:/opt/tools:/bin";
       expect(await machine.exec(ref, command)).toMatchObject({ stdout: `${PATH} /home/user mine 1000\n` });
+      // The loader would complain of a library that it cannot find.
+      expect(await machine.saidByKeeper(ref)).toBe("");
       const { State } = (await machine.inspect(ref)) as { State: { Health?: unknown } };
       expect(State.Health).toBeUndefined();
     },

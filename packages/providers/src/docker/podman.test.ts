@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { missingDocker } from "@holdfast/testkit";
-import { DockerMachine } from "../../fixtures/docker-machine.ts";
+import { DockerMachine } from "./test-machine.ts";
+import { killTooLate } from "./test-servers.ts";
 
 const missing = missingDocker("podman");
 const TIMEOUT_MS = 60_000;
@@ -19,8 +20,10 @@ describe.skipIf(missing !== undefined)(`podman${missing ? ` (${missing})` : ""}`
   }, TIMEOUT_MS);
 
   test(
-    "what has ended may be killed",
+    "what has ended may be killed, also what ends in that moment",
     async () => {
+      const late = await machine.launch({ network: "none" });
+      expect(await killTooLate(machine, late)).toMatchObject({ state: "absent", proof: "exited" });
       const ref = await machine.launch({ network: "none" });
       await machine.crash(ref);
       expect(await machine.provider.stop(ref, "force", soon())).toMatchObject({ proof: "exited" });
@@ -37,6 +40,8 @@ describe.skipIf(missing !== undefined)(`podman${missing ? ` (${missing})` : ""}`
       const ref = await machine.launch({ image, network: "none" });
       const ran = await machine.exec(ref, 'echo "$PATH $HOME $TOOL $(id -u)"');
       expect(ran).toMatchObject({ stdout: "/home/user/.local/bin:/opt/tools:/bin /home/user yes 1000\n" });
+      // The loader would complain of a library that it cannot find.
+      expect(await machine.saidByKeeper(ref)).toBe("");
     },
     TIMEOUT_MS,
   );

@@ -1,6 +1,7 @@
 import { test } from "bun:test";
 import { type Engine, missingDocker, providerConformance } from "@holdfast/testkit";
-import { DockerMachine, launchUnmarked } from "../../fixtures/docker-machine.ts";
+import { DockerMachine } from "./test-machine.ts";
+import { launchUnmarked } from "./test-servers.ts";
 
 /** Podman speaks Docker's API; what it does is its own. */
 const engines: readonly Engine[] = ["docker", "podman"];

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { missingDocker } from "@holdfast/testkit";
-import { DockerMachine } from "../../fixtures/docker-machine.ts";
+import { DockerMachine } from "./test-machine.ts";
 
 const missing = missingDocker();
 const soon = () => AbortSignal.timeout(20_000);
