@@ -1,6 +1,7 @@
 import type { Clock, Holding, KeeperControl, KeeperDoor, Lease, Provider, Store } from "@holdfast/core";
 import type { Amount, ProviderInfo, SweepReport, Why } from "@holdfast/protocol";
 import type { Log } from "../log.ts";
+import { Absence } from "./absence.ts";
 import { Bell, withBell } from "./bell.ts";
 import { ClaimDesk } from "./claim-desk.ts";
 import { messageOf } from "./effects.ts";
@@ -48,6 +49,7 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly #deps: LifecycleDeps<Link>;
   readonly #keepers: Keepers<Link>;
   readonly #hosts: Hosts;
+  readonly #absence: Absence;
   readonly #sweeper: Sweeper;
   readonly #room: Room;
   readonly #jobs: Jobs;
@@ -61,6 +63,7 @@ export class Lifecycle<Link extends KeeperControl> {
     const hosts = new Hosts({ store, random, log });
     const parts = { store, providers, keepers, hosts, clock, log };
     const kick = (sandboxId: string) => this.reconciler.kick(sandboxId);
+    const absence = new Absence({ ...parts, owner });
     const sweeper = new Sweeper({ ...parts, kick });
     const jobs = new Jobs({ store, sweeper, log });
     const room = new Room({ ...parts, sweeper, config });
@@ -70,7 +73,7 @@ export class Lifecycle<Link extends KeeperControl> {
     const { orphanLimitSeconds, defaultProvider } = config;
     const reconciler = new Reconciler({
       ...parts,
-      afterAbsence: () => sweeper.afterAbsence(),
+      afterAbsence: () => absence.giveBack(),
       random,
       orphanLimitSeconds,
       lanes,
@@ -92,12 +95,13 @@ export class Lifecycle<Link extends KeeperControl> {
       bell,
       newId,
       claims,
-      wasAbsent: (readAt) => sweeper.wasAbsent(readAt),
+      wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
     this.#deps = { ...deps, store };
     this.#keepers = keepers;
     this.#hosts = hosts;
+    this.#absence = absence;
     this.#sweeper = sweeper;
     this.#room = room;
     this.#jobs = jobs;
@@ -110,6 +114,7 @@ export class Lifecycle<Link extends KeeperControl> {
     await this.#jobs.add(providers.keys());
     // What an operator repaired shows at the next launch; until then it is believed.
     for (const provider of providers.keys()) await this.#hosts.reopen(provider);
+    await this.#absence.giveBack();
     await this.#sweeper.first();
     this.reconciler.start();
     await this.reconciler.adopt();

@@ -10,7 +10,6 @@ import {
   type Store,
   type SweepAction,
   type SweepPlan,
-  shifted,
 } from "@holdfast/core";
 import type { SweepReport } from "@holdfast/protocol";
 import type { Log } from "../log.ts";
@@ -18,16 +17,11 @@ import { within } from "./deadline.ts";
 import { isUnreachable, messageOf, providerOf } from "./effects.ts";
 import { foundLease, hunted, recoveredSandbox } from "./found-rows.ts";
 import type { Hosts } from "./hosts.ts";
-import { sweepJob } from "./jobs.ts";
 import type { Keepers } from "./keepers.ts";
 import { type ProviderReport, reportOf } from "./sweep-report.ts";
 
 const LIST_MS = 30_000;
 const DISK_CALL_MS = 40_000;
-/** Longer than any pause of a server that runs: nobody was there, or the clock was set. */
-const ABSENCE_MS = 180_000;
-/** That somebody was there is written down so often. */
-const SEEN_EVERY_MS = 30_000;
 
 /** What one pass leaves for the next. */
 interface SweepMemory {
@@ -49,7 +43,6 @@ export interface SweeperDeps {
 export class Sweeper {
   readonly #deps: SweeperDeps;
   readonly #listed = new Set<string>();
-  #looking: Promise<void> | undefined;
 
   constructor(deps: SweeperDeps) {
     this.#deps = deps;
@@ -80,7 +73,6 @@ export class Sweeper {
 
   /** The look that everything else waits for when a server starts. */
   async first(): Promise<void> {
-    await this.afterAbsence();
     for (const provider of this.#deps.providers.keys()) await this.periodic(provider, {});
   }
 
@@ -140,66 +132,6 @@ export class Sweeper {
     } catch (error) {
       if (isUnreachable(error)) await hosts.missed(provider, error);
       throw error;
-    }
-  }
-
-  /** Time that nobody was there to see does not count: a server that comes back renews before it acts. */
-  afterAbsence(): Promise<void> {
-    // One at a time: what two of them saw would be given back twice.
-    this.#looking ??= this.#lookForAbsence().finally(() => {
-      this.#looking = undefined;
-    });
-    return this.#looking;
-  }
-
-  /**
-   * Whether nobody was there until `readAt`, or the clock was set since: then all waits have been put right, and what
-   * was read must be read again. Asked before new times are written, so that those are not put right, too.
-   */
-  async wasAbsent(readAt: number): Promise<boolean> {
-    const { providers } = this.#deps;
-    if (![...providers.keys()].some((provider) => this.#isAbsence(provider, readAt))) return false;
-    await this.afterAbsence();
-    return true;
-  }
-
-  async #lookForAbsence(): Promise<void> {
-    const { store, providers } = this.#deps;
-    const now = await store.now();
-    for (const provider of providers.keys()) await this.#giveBack(provider, now);
-  }
-
-  async #giveBack(provider: string, now: number): Promise<void> {
-    const { store, hosts, log } = this.#deps;
-    if (Math.abs(this.#unseenFor(provider, now)) < SEEN_EVERY_MS) return;
-    // Another server may have seen it, and given it back.
-    await hosts.read();
-    const byMs = this.#unseenFor(provider, now);
-    if (this.#isAbsence(provider, now)) {
-      log.warn("nobody was watching, or the clock was set: all waits go on from here", { provider, byMs });
-      for (const id of await store.unsettled()) await this.#shift(id, provider, byMs);
-      // Its time may be a year away now, and a backend that was out of reach is probed by it alone.
-      await store.hurryJob(sweepJob(provider));
-    }
-    await hosts.seen(provider, now);
-  }
-
-  #isAbsence(provider: string, now: number): boolean {
-    const isKnown = this.#deps.hosts.get(provider).lastSeenAt !== null;
-    return isKnown && Math.abs(this.#unseenFor(provider, now)) > ABSENCE_MS;
-  }
-
-  #unseenFor(provider: string, now: number): number {
-    return now - (this.#deps.hosts.get(provider).lastSeenAt ?? 0);
-  }
-
-  async #shift(sandboxId: string, provider: string, byMs: number): Promise<void> {
-    const { store } = this.#deps;
-    for (;;) {
-      const ledger = await store.ledger(sandboxId);
-      const at = ledger?.sandbox?.provider ?? ledger?.lease?.provider ?? ledger?.debts[0]?.provider;
-      if (ledger === undefined || at !== provider) return;
-      if ((await store.save(ledger, shifted(ledger, byMs))) !== undefined) return;
     }
   }
 

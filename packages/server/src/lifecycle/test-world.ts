@@ -18,14 +18,22 @@ import { Lifecycle, type LifecycleConfig } from "./lifecycle.ts";
 export class TestWorld {
   readonly clock = new HandClock();
   readonly provider = new FakeProvider({ now: () => this.clock.wall() });
-  readonly store = new SqliteStore({ path: ":memory:", newId: () => "ours", now: () => this.clock.wall() });
+  readonly store: SqliteStore;
   server: Lifecycle<KeeperControl>;
   readonly #config: Partial<LifecycleConfig>;
   readonly #watches = new Map<string, Set<() => void>>();
   #ids = 0;
 
-  constructor(config: Partial<LifecycleConfig> = {}) {
+  /** `sharedBy: "several"`: as if the database were elsewhere, and had other servers. */
+  constructor(
+    config: Partial<LifecycleConfig> = {},
+    { sharedBy = "one" }: { sharedBy?: "one" | "several" } = {},
+  ) {
     this.#config = config;
+    this.store = new SqliteStore({
+      ...{ path: ":memory:", newId: () => "ours", now: () => this.clock.wall() },
+      keepTickets: sharedBy === "several",
+    });
     const kill = this.provider.kill.bind(this.provider);
     this.provider.kill = (ref) => {
       kill(ref);
