@@ -15,6 +15,8 @@ import { type Shift, TicketLost } from "./shift.ts";
 
 /** One look and one handshake. */
 const CONNECT_MS = 20_000;
+/** A keeper ends by itself at its greatest age, which it counts from a moment earlier than the rows do. */
+const OWN_END_MARGIN_MS = 5_000;
 
 /** Looks for the instance, reaches its keeper, and opens its gate if the rows still say so. */
 export async function connect(holding: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
@@ -51,8 +53,14 @@ async function missing(
   deps: EffectDeps,
 ): Promise<void> {
   const now = await deps.store.now();
-  if (isMissing(lease, seen, now)) return orderStop(holding, lease, { because: "keeper_lost", shift }, deps);
+  if (isMissing(lease, seen, now))
+    return orderStop(holding, lease, { because: causeOfLoss(lease, now), shift }, deps);
   await deps.store.save(holding, lookAgain(lease, now), shift.ticket);
+}
+
+/** Why one that was not told to end is not there any more. */
+function causeOfLoss({ hardStopAt }: Lease, now: number): "max_lifetime" | "keeper_lost" {
+  return hardStopAt !== null && now >= hardStopAt - OWN_END_MARGIN_MS ? "max_lifetime" : "keeper_lost";
 }
 
 function reach(

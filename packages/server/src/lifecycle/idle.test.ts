@@ -184,3 +184,13 @@ test("uses are written at most every half minute, and looking never counts", asy
   expect(sandbox.lastUsedAt).toBe(world.clock.wall());
   expect(lease?.idleCheckAt).toBe(world.clock.wall() + 600_000);
 });
+
+test("a keeper that ends by itself at its greatest age, a moment before it is told to, has reached that age", async () => {
+  const { holding } = await idle({ onIdle: "remove", maxLifetimeSeconds: 60 });
+  await world.clock.pass(59_000);
+  world.provider.kill(refOf(holding.lease));
+  await world.clock.pass(1_000);
+  expect(await state()).toBe("gone");
+  const events = await world.store.timeline(holding.sandboxId, { since: 0, limit: 100 });
+  expect(events.filter(({ type }) => type === "gone").map(({ cause }) => cause)).toEqual(["max_lifetime"]);
+});
