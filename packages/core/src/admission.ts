@@ -130,7 +130,7 @@ export function diskShortage(
 
 function exhausted(why: string, details: Record<string, unknown>): HoldfastError {
   return new HoldfastError("capacity_exhausted", `there is no room for another sandbox: ${why}`, {
-    hint: "try again later, ask with ?queue=SECONDS to wait for room, or stop a sandbox that is not needed",
+    hint: "stop a sandbox that is not needed, try again later, or wait in line for room (?queue=SECONDS, --queue 60s)",
     details,
     started: "no",
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { aHolding, aLease, aSandbox } from "./example-rows.ts";
-import { continuityOf, type Phase, stateOf } from "./lease.ts";
+import { continuityOf, inTheWay, type Phase, stateOf } from "./lease.ts";
 import { policyOf } from "./policy.ts";
 
 const states: [Phase, string][] = [
@@ -34,4 +34,12 @@ test("continuity compares with what is remembered, else with the generation befo
     continuityOf(ephemeral, 2),
     continuityOf(ephemeral, 2, 2),
   ]).toEqual(["fresh", "same-filesystem", "same-process", "same-filesystem", "fresh", "same-process"]);
+});
+
+test("scenario 42: what a sweep found beside the instance is in the way of the next one, until it is gone or abandoned", () => {
+  const found = aLease({ instanceId: "i2", phase: "debt", origin: "orphan", stopReason: "orphan" });
+  const abandoned = { ...found, stopReason: "abandoned" };
+  expect(inTheWay(aHolding({}, undefined, [found]))).toEqual(found);
+  expect(inTheWay(aHolding({}, undefined, [abandoned]))).toBeUndefined();
+  expect(inTheWay(aHolding({}, aLease(), [found]))).toEqual(aLease());
 });

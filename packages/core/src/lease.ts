@@ -59,7 +59,7 @@ export interface SandboxRow {
 /**
  * reserved → creating → starting → live → stop_due ⇄ stopping → gone.
  * Any of them may go to `stop_due`; when the fast attempts are spent, to `quarantined`, which is tried for ever, slowly.
- * `debt` must die, too, but does not stand in the way of the next instance. Only evidence leads to `gone`.
+ * `debt` must die, too, beside another instance of the sandbox. Only evidence leads to `gone`.
  */
 export const phases = [
   "reserved",
@@ -140,7 +140,7 @@ export interface Lease {
 export interface Ledger {
   readonly sandboxId: string;
   readonly sandbox: SandboxRow | undefined;
-  /** The instance that stands in the way of another: neither gone nor a debt. There is at most one. */
+  /** The instance that is neither gone nor a debt. There is at most one. */
   readonly lease: Lease | undefined;
   readonly debts: readonly Lease[];
   /** Grows with every write to any of these rows. */
@@ -156,6 +156,14 @@ export interface Holding extends Ledger {
 
 export function isHolding(ledger: Ledger): ledger is Holding {
   return ledger.sandbox !== undefined;
+}
+
+/**
+ * What must be gone before another instance may be launched: the sandbox's own, or one that a sweep found beside it and
+ * that may have been admitted before the rows were lost. What an operator abandoned is not in the way.
+ */
+export function inTheWay({ lease, debts }: Pick<Ledger, "lease" | "debts">): Lease | undefined {
+  return lease ?? debts.find(({ stopReason }) => stopReason === "orphan");
 }
 
 export const MAX_LAUNCH_FAILURES = 3;

@@ -24,6 +24,8 @@ export interface Tombstone {
   readonly generation: number;
   readonly fence: number;
   readonly deletedAt: number;
+  /** Why, in one word. */
+  readonly cause: string | null;
   /** Not forgotten before: nothing that was ever sent for this sandbox can arrive later. */
   readonly keepUntil: number;
 }

@@ -331,7 +331,7 @@ test("scenario 33: what an operator abandons is a debt that is hunted on, by for
   expect(after(stuck, change)).toMatchObject({
     phase: "debt",
     attempts: 7,
-    stopReason: "idle",
+    stopReason: "abandoned",
     stopMode: "force",
     nextAttemptAt: NOW,
   });

@@ -331,26 +331,22 @@ export function turnsEnded(
 }
 
 /** An operator's word instead of evidence: it no longer stands in the way, and is hunted on. */
-export function abandoned(
-  { sandbox, lease }: Holding,
-  { reason, now }: { reason: string; now: number },
-): Change {
+export function abandoned(holding: Holding, { reason, now }: { reason: string; now: number }): Change {
+  const { sandbox, lease, debts } = holding;
+  const hunted: Partial<Lease> = {
+    phase: "debt",
+    stopReason: "abandoned",
+    stopMode: "force",
+    nextAttemptAt: now,
+    attemptDeadlineAt: null,
+    idleCheckAt: null,
+    hardStopAt: null,
+  };
+  const left = [...(lease === undefined ? [] : [lease]), ...debts];
   return {
     // The disk of one that may still run is not removed; once it is gone the sweep finds a disk without a sandbox.
     ...(sandbox.desired === "deleted" && { sandbox: { hasDisk: false } }),
-    ...(lease !== undefined && {
-      leases: {
-        [lease.instanceId]: {
-          phase: "debt",
-          stopReason: lease.stopReason ?? "abandoned",
-          stopMode: "force",
-          nextAttemptAt: now,
-          attemptDeadlineAt: null,
-          idleCheckAt: null,
-          hardStopAt: null,
-        },
-      },
-    }),
+    leases: Object.fromEntries(left.map(({ instanceId }) => [instanceId, hunted])),
     entries: [
       {
         type: "abandoned",

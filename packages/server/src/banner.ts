@@ -1,5 +1,12 @@
 /** What a person sees when the server is ready. Not a log: it goes to stdout, once. */
-export function welcome(facts: { url: string; tokenPath: string; dataDir: string; adopted: number }): void {
+export function welcome(facts: {
+  url: string;
+  tokenPath: string;
+  dataDir: string;
+  adopted: number;
+  /** What a client must be told to find this server, before its command. */
+  settings: string;
+}): void {
   const found =
     facts.adopted === 0 ? "" : `  found again:  ${count(facts.adopted, "sandbox", "sandboxes")}\n`;
   process.stdout.write(`
@@ -9,7 +16,7 @@ Holdfast is ready.
   data:         ${facts.dataDir}
 ${found}
 Try it, in another terminal:
-  npx holdfast run -- echo hello from a sandbox
+  ${facts.settings}npx holdfast run -- echo hello from a sandbox
 
 Ctrl-C stops the server and leaves the sandboxes running.
 `);

@@ -84,6 +84,17 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
   };
 }
 
+/** What a client in another terminal must be told, because it would look elsewhere. */
+export function clientSettings({ dataDir }: Config, url: string): string {
+  const settings = [
+    ...(url === DEFAULT_URL ? [] : [`HOLDFAST_URL=${url}`]),
+    ...(dataDir === defaultDataDir(process.env) ? [] : [`HOLDFAST_DATA_DIR=${dataDir}`]),
+  ];
+  return settings.map((setting) => `${setting} `).join("");
+}
+
+const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
+
 type NumberOption = "max-sandboxes" | "quota" | "min-free-disk" | "orphan-limit";
 
 /** As root not under root's home: the sandboxes' own unprivileged users must be able to reach their disks. */

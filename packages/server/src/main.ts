@@ -7,7 +7,7 @@ import { PostgresStore, SqliteStore } from "@holdfast/store";
 import { createApp } from "./app.ts";
 import { goodbye, welcome } from "./banner.ts";
 import { systemClock } from "./clock.ts";
-import { type Config, type ProviderKind, readConfig, usage } from "./config.ts";
+import { type Config, clientSettings, type ProviderKind, readConfig, usage } from "./config.ts";
 import { holdDataDir } from "./data-dir.ts";
 import { checkHome, homeOf } from "./data-dir-home.ts";
 import { newId, newInstallationId, newServerId } from "./ids.ts";
@@ -55,7 +55,13 @@ async function serve(config: Config): Promise<void> {
   const found = (await store.unsettled()).length;
   await Promise.race([lifecycle.start(), systemClock.sleep(ADOPTION_PATIENCE_MS)]);
   notReady = undefined;
-  welcome({ url: listening.url, tokenPath: token.path, dataDir: config.dataDir, adopted: found });
+  welcome({
+    url: listening.url,
+    tokenPath: token.path,
+    dataDir: config.dataDir,
+    adopted: found,
+    settings: clientSettings(config, listening.url),
+  });
 
   await signalled();
   notReady = "the server is shutting down";

@@ -1,6 +1,7 @@
 import {
   type AdmissionRules,
   type Holding,
+  inTheWay,
   isHolding,
   type Lease,
   type NewLease,
@@ -50,9 +51,10 @@ export async function launch(tx: Tx, ledger: Holding, { lease, rules }: Wish): P
   return { ...ledger, sandbox: { ...ledger.sandbox, ...next }, lease: reserved };
 }
 
-function mayLaunch({ sandbox, lease }: Holding): boolean {
+function mayLaunch(holding: Holding): boolean {
+  const { sandbox } = holding;
   const leftover = sandbox.policy.filesystem === "ephemeral" && sandbox.hasDisk;
-  return sandbox.desired !== "deleted" && lease === undefined && !leftover;
+  return sandbox.desired !== "deleted" && inTheWay(holding) === undefined && !leftover;
 }
 
 /** A debt may still run, so its host is charged for it; its tenant is not. */

@@ -139,6 +139,7 @@ export function toTombstone(columns: Columns): Tombstone {
     generation: Number(columns.generation),
     fence: Number(columns.fence),
     deletedAt: Number(columns.deleted_at),
+    cause: typeof columns.cause === "string" ? columns.cause : null,
     keepUntil: Number(columns.keep_until),
   };
 }

@@ -24,6 +24,7 @@ export async function bury(tx: Tx, { before, keepUntil, ticket }: Burial): Promi
     generation,
     fence,
     deleted_at: at,
+    cause: deleteReason,
     keep_until: keepUntil,
   });
   await record(tx, { sandboxId: id, at }, [

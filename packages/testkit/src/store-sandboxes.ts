@@ -154,6 +154,7 @@ export function sandboxSuite(context: Context): void {
       generation: 1,
       fence: 1,
       deletedAt: expect.any(Number),
+      cause: "asked",
       keepUntil,
     };
     expect(await store.tombstone("s1")).toEqual(stone);

@@ -29,15 +29,15 @@ export function hashOf(token: string): string {
 export function held({ sandbox }: Holding, { holder, expiresAt }: Claim): HoldfastError {
   const until = new Date(expiresAt).toISOString();
   return new HoldfastError("claim_held", `sandbox ${sandbox.name} is claimed by ${holder} until ${until}`, {
-    hint: "wait for its release, or claim it yourself with takeover: true",
+    hint: "wait for its release, or take it over (takeover: true, `holdfast claim --takeover`)",
     details: { holder, expiresAt: until },
     started: "no",
   });
 }
 
 export function lost({ sandbox }: Holding, claim: Claim | undefined): HoldfastError {
-  const by = claim === undefined ? "it ended" : `${claim.holder} has taken it over`;
-  return new HoldfastError("claim_lost", `your claim on sandbox ${sandbox.name} is no longer good: ${by}`, {
+  const by = claim === undefined ? "nobody holds one" : `${claim.holder} holds it now`;
+  return new HoldfastError("claim_lost", `this is not the token of sandbox ${sandbox.name}'s claim: ${by}`, {
     hint: "look at what the other holder did before you claim it again",
     details: { ...(claim !== undefined && { holder: claim.holder, fence: claim.fence }) },
     started: "no",

@@ -1,6 +1,7 @@
 import {
   continuityOf,
   type Holding,
+  inTheWay,
   MAX_LAUNCH_FAILURES,
   type Provider,
   type SandboxRow,
@@ -118,7 +119,9 @@ export function refuseHopeless({ sandbox, lease }: Holding): void {
 }
 
 /** The reconciler came to rest and it still does not run: why, and when it is worth asking again. */
-export function stuck({ sandbox, lease }: Holding): HoldfastError {
+export function stuck(holding: Holding): HoldfastError {
+  const { sandbox } = holding;
+  const lease = inTheWay(holding);
   const nextAttemptAt = lease === undefined ? sandbox.diskRetryAt : lease.nextAttemptAt;
   const details = {
     lastError: lease === undefined ? sandbox.failure : lease.lastError,
@@ -135,6 +138,7 @@ export function stuck({ sandbox, lease }: Holding): HoldfastError {
       );
     case "stop_due":
     case "stopping":
+    case "debt":
       return new HoldfastError(
         "cleanup_pending",
         `the last instance of sandbox ${sandbox.name} is still being stopped`,
@@ -211,7 +215,9 @@ export function absent(idOrName: string, tombstone: Tombstone | undefined): Hold
     });
   }
   const at = new Date(tombstone.deletedAt).toISOString();
-  return new HoldfastError("gone", `sandbox ${idOrName} was deleted at ${at}`, {
+  const why = tombstone.cause === null ? "" : ` (${tombstone.cause})`;
+  return new HoldfastError("gone", `sandbox ${idOrName} was deleted at ${at}${why}`, {
+    details: { deletedAt: at, cause: tombstone.cause },
     hint: `its files are gone, its timeline is not: \`holdfast events ${tombstone.name}\` says why; create a new one`,
     started: "no",
   });

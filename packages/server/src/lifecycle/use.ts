@@ -42,7 +42,7 @@ function changeOf({ sandbox, lease, readAt }: Holding, turnId: string | undefine
 function openTurn(name: string, turns: readonly Turn[], turnId: string): Turn {
   const turn = turns.find((one) => one.turnId === turnId);
   if (turn !== undefined) return turn;
-  throw new HoldfastError("wrong_state", `turn ${turnId} of sandbox ${name} is over`, {
+  throw new HoldfastError("wrong_state", `turn ${turnId} of sandbox ${name} is not open`, {
     hint: "begin a new turn; one that no call renews ends by itself",
     started: "no",
   });

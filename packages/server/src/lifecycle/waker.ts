@@ -1,6 +1,7 @@
 import {
   type Clock,
   type Holding,
+  inTheWay,
   type KeeperControl,
   type Lease,
   type NewLease,
@@ -82,7 +83,7 @@ export class Waker<Link extends KeeperControl> {
     let reservedAfter = first.lease?.phase === "reserved" ? first.sandbox : undefined;
     while (holding !== undefined) {
       refuseHopeless(holding);
-      if (holding.lease === undefined) {
+      if (inTheWay(holding) === undefined) {
         if (reservedAfter !== undefined) throw whyGone(holding, reservedAfter);
         if ((await this.#reserve(holding, asked)) !== undefined) reservedAfter = holding.sandbox;
       } else await this.#hurry(holding);
@@ -149,7 +150,8 @@ export class Waker<Link extends KeeperControl> {
   /** The slow ladder of a quarantined instance is not for somebody who needs the sandbox now. */
   async #hurry(holding: Holding): Promise<void> {
     const { store, clock } = this.#deps;
-    const { lease, sandboxId, readAt } = holding;
+    const { sandboxId, readAt } = holding;
+    const lease = inTheWay(holding);
     const waits = lease?.phase === "quarantined" || lease?.stopReason === "orphan";
     if (lease === undefined || !waits || lease.nextAttemptAt === null || lease.nextAttemptAt <= readAt)
       return;
@@ -163,7 +165,8 @@ export class Waker<Link extends KeeperControl> {
   /** Nothing can be done now: until the next attempt, or a change. Past the patience, why. */
   async #waitIfStuck(holding: Holding, until: number): Promise<void> {
     const { bell, clock } = this.#deps;
-    const { lease, sandbox, readAt } = holding;
+    const { sandbox, readAt } = holding;
+    const lease = inTheWay(holding);
     if (lease === undefined && !wantsDiskGone(sandbox)) return;
     const wait = lease === undefined ? sandbox.diskRetryAt : lease.nextAttemptAt;
     const left = until - clock.now();

@@ -130,6 +130,7 @@ export const migrations: readonly string[] = [
     generation BIGINT NOT NULL,
     fence BIGINT NOT NULL,
     deleted_at BIGINT NOT NULL,
+    cause TEXT,
     keep_until BIGINT NOT NULL
   );
   CREATE INDEX tombstone_name ON tombstone (name);

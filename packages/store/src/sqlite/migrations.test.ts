@@ -75,6 +75,7 @@ test("what had no instance is carried over, too: stopped, to be deleted, deleted
     generation: 8,
     fence: 9,
     deletedAt: 6,
+    cause: null,
     keepUntil: NOW + 86_400_000,
   });
   expect(await store.timeline("live", { since: 0, limit: 9 })).toEqual([

@@ -204,6 +204,7 @@ export const migrations: readonly string[] = [
     generation INTEGER NOT NULL,
     fence INTEGER NOT NULL,
     deleted_at INTEGER NOT NULL,
+    cause TEXT,
     keep_until INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX tombstone_name ON tombstone (name);
@@ -243,7 +244,7 @@ export const migrations: readonly string[] = [
     FROM sandbox s LEFT JOIN instance i ON i.sandbox_id = s.id AND i.phase <> 'gone';
 
   INSERT INTO tombstone
-    SELECT sandbox_id, name, generation, fence, deleted_at, {now} + 86400000 FROM tombstone_1;
+    SELECT sandbox_id, name, generation, fence, deleted_at, NULL, {now} + 86400000 FROM tombstone_1;
   INSERT INTO work SELECT sandbox_id, '', NULL, 1, NULL, 0, NULL FROM tombstone WHERE true
     ON CONFLICT DO NOTHING;
 

@@ -168,7 +168,7 @@ test("an audit looks at every row, page by page, and goes on where the last one 
   db.run(`INSERT INTO work (sandbox_id, provider, version, ticket_no)
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2200)
     SELECT printf('w%05d', i), '', 1, 0 FROM n`);
-  db.run("INSERT INTO tombstone SELECT sandbox_id, sandbox_id, 1, 1, 1, 9 FROM work");
+  db.run("INSERT INTO tombstone SELECT sandbox_id, sandbox_id, 1, 1, 1, NULL, 9 FROM work");
   for (const id of ["x", "y"]) await insertReserved(store, id);
   db.run("UPDATE work SET due_at = 123456 WHERE sandbox_id = 'x'");
   db.run("UPDATE work SET due_at = NULL WHERE sandbox_id = 'y'");
