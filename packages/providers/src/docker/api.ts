@@ -40,14 +40,7 @@ export class DockerApi {
   async json<T>(call: Call): Promise<T | undefined> {
     const { status, bytes } = await this.request(call);
     if (status >= 400) return undefined;
-    try {
-      return JSON.parse(new TextDecoder().decode(bytes)) as T;
-    } catch (cause) {
-      throw new HoldfastError("unavailable", `Docker's answer to ${call.path} makes no sense`, {
-        hint: "It was cut off, or something else answers on its socket. Nothing was concluded from it.",
-        cause,
-      });
-    }
+    return parse<T>(bytes, call.path);
   }
 
   async request(call: Call): Promise<Answer> {
@@ -69,10 +62,8 @@ export class DockerApi {
     const call = { method: "GET", path: "/version", signal } as const;
     const answer = await this.#send("", call);
     if (answer.status !== 200) throw refused(call, answer);
-    const { ApiVersion = "0", MinAPIVersion = "0" } = JSON.parse(new TextDecoder().decode(answer.bytes)) as {
-      ApiVersion?: string;
-      MinAPIVersion?: string;
-    };
+    type Versions = { ApiVersion?: string; MinAPIVersion?: string };
+    const { ApiVersion = "0", MinAPIVersion = "0" } = parse<Versions>(answer.bytes, call.path);
     return chooseVersion({ newest: ApiVersion, oldest: MinAPIVersion });
   }
 
@@ -94,6 +85,17 @@ export class DockerApi {
       this.#version = undefined;
       throw timeout.aborted ? timedOut(call, cause) : unreachable(this.#socket, cause);
     }
+  }
+}
+
+function parse<T>(bytes: Uint8Array, path: string): T {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes)) as T;
+  } catch (cause) {
+    throw new HoldfastError("unavailable", `Docker's answer to ${path} makes no sense`, {
+      hint: "It was cut off, or something else answers on its socket. Nothing was concluded from it.",
+      cause,
+    });
   }
 }
 

@@ -7,10 +7,11 @@ import { type Layout, makeLayout } from "../local/layout.ts";
 import { sameInstance } from "../local/marker.ts";
 import { legacyIdOf } from "../local/name.ts";
 import { readBootId } from "../local/place.ts";
+import { exists } from "../local/remove-tree.ts";
 import type { DockerApi } from "./api.ts";
 import { containerBody } from "./container.ts";
 import { ensureDisk } from "./disk.ts";
-import type { Image, Info } from "./engine-types.ts";
+import type { ContainerStatus, Image, Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
@@ -82,13 +83,21 @@ async function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): Pro
 async function isUnderWay(holder: Holder, ref: InstanceRef, layout: Layout): Promise<boolean> {
   const status = holder.kind === "known" ? holder.container.State.Status : undefined;
   if (status === "running" || status === "paused" || status === "restarting") return true;
-  const isOver = status === undefined ? await wasStarted(instanceDir(layout, ref)) : status !== "created";
-  if (!isOver) return false;
-  const what = status === undefined ? "its container was removed" : `its container is ${status}`;
-  throw new HoldfastError("launch_failed", `${containerName(ref)} was started before, and ${what}`, {
+  const obstacle = await obstacleTo(status, instanceDir(layout, ref));
+  if (obstacle === undefined) return false;
+  throw new HoldfastError("launch_failed", `${containerName(ref)} cannot be started: ${obstacle}`, {
     hint: "Stop it, which removes what is left, and launch the next generation.",
     started: "no",
   });
+}
+
+/** What is wrong with the remains of an earlier launch, if there are any. */
+async function obstacleTo(status: ContainerStatus | undefined, dir: string): Promise<string | undefined> {
+  if (status === undefined) {
+    return (await wasStarted(dir)) ? "it was started before, and its container was removed" : undefined;
+  }
+  if (status !== "created") return `it was started before, and its container is ${status}`;
+  return (await exists(dir)) ? undefined : `its container is there, and its directory ${dir} is gone`;
 }
 
 /** The volumes, the instance's directory, and the container: named, labelled and not started. Returns its id. */
@@ -122,7 +131,7 @@ async function create(api: DockerApi, name: string, json: unknown): Promise<stri
     switch (refusalOf(cause)) {
       case 400:
       case 404:
-        throw launchFailed(cause);
+        throw launchFailed(cause, name);
       case 409:
         throw new HoldfastError("already_exists", `${name} was taken by another container meanwhile`, {
           hint: "Observe it: it may be the same launch, from another server.",
@@ -144,13 +153,12 @@ async function start(api: DockerApi, id: string, name: string): Promise<void> {
   }
 }
 
-function launchFailed(cause: unknown, name?: string): HoldfastError {
+function launchFailed(cause: unknown, name: string): HoldfastError {
   const said = cause instanceof Error ? cause.message : String(cause);
-  return new HoldfastError("launch_failed", `the container could not be started: ${said}`, {
-    hint:
-      name === undefined
-        ? "Look at the image and the limits that were asked for."
-        : `Look at: docker inspect ${name}`,
+  return new HoldfastError("launch_failed", `the container ${name} could not be started: ${said}`, {
+    hint: said.includes("bind source path does not exist")
+      ? "This Docker does not see the files of this machine: it must run here, and not in a virtual machine or beside a server in a container."
+      : "Look at the image, and at what the daemon's log says.",
     cause,
   });
 }

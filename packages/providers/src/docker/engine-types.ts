@@ -11,7 +11,7 @@ export interface Container {
 }
 
 interface ContainerState {
-  readonly Status: "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
+  readonly Status: ContainerStatus;
   readonly Pid: number;
   readonly ExitCode: number;
   readonly OOMKilled: boolean;
@@ -19,6 +19,15 @@ interface ContainerState {
   readonly StartedAt: string;
   readonly FinishedAt: string;
 }
+
+export type ContainerStatus =
+  | "created"
+  | "running"
+  | "paused"
+  | "restarting"
+  | "removing"
+  | "exited"
+  | "dead";
 
 export interface ListedContainer {
   readonly Id: string;

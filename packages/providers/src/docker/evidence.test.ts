@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { InstanceRef } from "@holdfast/core";
 import { missingDocker } from "@holdfast/testkit";
 import { containerName } from "./names.ts";
@@ -101,6 +101,26 @@ describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${mi
       TIMEOUT_MS,
     );
   }
+
+  test(
+    "a container that was made and not started is not started without its directory",
+    async () => {
+      const ref = machine.own(machine.newRef());
+      await launchAndDie(machine, ref, 5);
+      rmSync(dirname(identityFile(ref)), { recursive: true });
+      const { provider } = machine;
+      await expect(provider.launch(ref, machine.plan({}), soon())).rejects.toMatchObject({
+        code: "launch_failed",
+        message: expect.stringContaining("is gone"),
+      });
+      expect((await provider.observe(ref, soon())).detail).toContain("is made and not started yet");
+      expect(await provider.stop(ref, "graceful", soon())).toMatchObject({
+        proof: "exited",
+        detail: expect.stringContaining("was never started, and is removed"),
+      });
+    },
+    TIMEOUT_MS,
+  );
 
   test(
     "scenario 39: what only looks like ours is not listed, blocks its name, and is never touched",

@@ -28,12 +28,18 @@ export function planLimits(limits: Limits | undefined, info: Info): LimitsPlan {
   };
 }
 
-export function enforcer({ CgroupVersion }: Info): string {
+/** Whether this daemon can enforce all that may be asked for; if not, what is missing. */
+export function canLimit(info: Info): { enforced: boolean; detail: string } {
+  const problem = problemWith({ cpus: 1, memoryMiB: 64 }, info);
+  return { enforced: problem === undefined, detail: problem ?? enforcer(info) };
+}
+
+function enforcer({ CgroupVersion }: Info): string {
   return `Docker with control groups v${CgroupVersion ?? "1"}`;
 }
 
 /** What the daemon cannot enforce; `undefined` if there is nothing. */
-export function problemWith(limits: Limits | undefined, info: Info): string | undefined {
+function problemWith(limits: Limits | undefined, info: Info): string | undefined {
   if (!info.PidsLimit) return "this Docker cannot limit processes";
   if (limits?.memoryMiB !== undefined && !info.MemoryLimit) return "this Docker cannot limit memory";
   if (limits?.cpus !== undefined && !info.CpuCfsQuota) return "this Docker cannot limit cpus";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Check } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Info } from "./engine-types.ts";
-import { enforcer, problemWith } from "./limits.ts";
+import { canLimit } from "./limits.ts";
 
 export interface ProbeContext {
   readonly host: string;
@@ -50,11 +50,10 @@ async function tried({ tryLaunch }: ProbeContext): Promise<string> {
 }
 
 function checkLimits(info: Info): Check {
-  const problem = problemWith({ cpus: 1, memoryMiB: 64 }, info);
-  if (problem === undefined) return { name: "limits", ok: true, required: false, detail: enforcer(info) };
-  const remedy =
-    "Let the kernel's control groups limit memory, cpus and pids; `docker info` has its warnings";
-  return { name: "limits", ok: false, required: false, detail: problem, remedy };
+  const { enforced, detail } = canLimit(info);
+  const check = { name: "limits", ok: enforced, required: false, detail };
+  if (enforced) return check;
+  return { ...check, remedy: "Let the kernel's control groups limit memory, cpus and pids: see docker info" };
 }
 
 /** A check that could not even be made is a failed one: the list is the answer. */

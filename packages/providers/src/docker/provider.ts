@@ -12,7 +12,7 @@ import { deleteDisk } from "./disk.ts";
 import type { Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { findImage } from "./image.ts";
-import { enforcer, problemWith } from "./limits.ts";
+import { canLimit } from "./limits.ts";
 import { containerName } from "./names.ts";
 import { observeInstance } from "./observe.ts";
 import { probeDocker } from "./probe.ts";
@@ -74,15 +74,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         tryLaunch: () => tryLaunch(provider, Date.now()),
       }),
     async launch(ref, plan, signal) {
-      const context = {
-        api,
-        layout,
-        keeperBundle,
-        defaultImage,
-        signal,
-        now: Date.now(),
-        info: await info(signal),
-      };
+      const machine = { api, layout, keeperBundle, defaultImage, info: await info(signal) };
+      const context = { ...machine, now: Date.now(), signal };
       await alone(ref, signal, () => beginLaunch(ref, plan, context));
       await untilReady(ref, { api, layout, signal });
     },
@@ -100,15 +93,11 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
 }
 
 function capabilitiesOf(info: Info | undefined): Capabilities {
-  const problem = info === undefined ? "not probed yet" : problemWith({ cpus: 1, memoryMiB: 64 }, info);
   return {
     persistentDisk: true,
     settleMs: SETTLE_MS,
     networks: ["none", "full"],
-    limits: {
-      enforced: info !== undefined && problem === undefined,
-      detail: problem ?? (info === undefined ? "" : enforcer(info)),
-    },
+    limits: info === undefined ? { enforced: false, detail: "not probed yet" } : canLimit(info),
   };
 }
 
