@@ -158,6 +158,7 @@ function instantProvider(): Provider {
     kind: "instant",
     capabilities: {
       persistentDisk: true,
+      images: false,
       settleMs: 0,
       networks: ["none", "full"],
       limits: { enforced: false, detail: "" },

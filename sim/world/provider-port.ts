@@ -61,6 +61,7 @@ export class ProviderPort implements Provider {
     this.kind = options.backend.kind;
     this.capabilities = {
       persistentDisk: true,
+      images: false,
       settleMs: options.backend.settleMs,
       networks: ["none", "full"],
       limits: { enforced: false, detail: "simulated" },

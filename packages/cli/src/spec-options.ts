@@ -6,6 +6,7 @@ import { parseCount, parseMebibytes, parseNumber } from "./units.ts";
 export interface SpecOptions extends PolicyOptions {
   name?: string;
   provider?: string;
+  image?: string;
   network?: "none" | "full";
   env?: Record<string, string>;
   label?: Record<string, string>;
@@ -20,6 +21,7 @@ export function addSpecOptions(command: Command): Command {
   return addPolicyOptions(command)
     .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
     .option("--provider <provider>", "the backend that holds it")
+    .option("--image <image>", "what it starts from, where the provider has images")
     .addOption(
       new Option("--network <mode>", "none, or full (the default): out, but not to this machine").choices([
         "none",
@@ -43,10 +45,19 @@ export function addSpecOptions(command: Command): Command {
 }
 
 export function specOf(options: SpecOptions): CreateSandbox {
-  const { name, provider, network, env, label, cpus, memory, pids, requireLimits } = options;
+  const { name, provider, image, network, env, label, cpus, memory, pids, requireLimits } = options;
   const limits = { cpus, memoryMiB: memory, pids, required: requireLimits };
   const limited = Object.values(limits).some((limit) => limit !== undefined);
-  return { name, provider, network, env, labels: label, ...policyOf(options), ...(limited && { limits }) };
+  return {
+    name,
+    provider,
+    image,
+    network,
+    env,
+    labels: label,
+    ...policyOf(options),
+    ...(limited && { limits }),
+  };
 }
 
 /** Collects `NAME=VALUE`; what `NAME` alone means is the caller's to say. */

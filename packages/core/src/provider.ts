@@ -82,6 +82,8 @@ export interface Capacity {
 
 export interface Capabilities {
   readonly persistentDisk: boolean;
+  /** Whether a sandbox may name the image that it starts from. */
+  readonly images: boolean;
   /** How long after a create whose answer was lost a look by exact name may still miss it. */
   readonly settleMs: number;
   readonly networks: readonly ("none" | "full")[];

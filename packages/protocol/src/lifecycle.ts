@@ -178,6 +178,7 @@ export const ProviderInfo = z.object({
   reason: z.string().optional(),
   capabilities: z.object({
     persistentDisk: z.boolean(),
+    images: z.boolean(),
     settleMs: z.number(),
     networks: z.array(z.enum(["none", "full"])),
     limits: z.object({ enforced: z.boolean(), detail: z.string() }),

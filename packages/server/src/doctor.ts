@@ -1,10 +1,9 @@
 import type { Check } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
-import { createLocalProvider } from "@holdfast/providers";
 import { readConfig } from "./config.ts";
-import { currentKeeperBundle } from "./keeper-bundle.ts";
+import { createProvider } from "./create-provider.ts";
 
-const usage = `Usage: holdfast doctor [--data-dir DIR] [-o json]
+const usage = `Usage: holdfast doctor [--data-dir DIR] [--providers LIST] [-o json]
 
 Tries, for real, what sandboxes need from this machine, and says what to type for what is missing.
 Exits with 0 if everything that is required is there, else with 1.
@@ -30,8 +29,8 @@ async function runChecks(): Promise<Check[]> {
   );
   if (config === "help") return [];
   try {
-    const keeperBundle = currentKeeperBundle();
-    return [...(await createLocalProvider({ dataDir: config.dataDir, keeperBundle }).probe())];
+    const checks = await Promise.all(config.providers.map((kind) => createProvider(kind, config).probe()));
+    return checks.flat();
   } catch (error) {
     if (!(error instanceof HoldfastError)) throw error;
     const remedy = error.hint === undefined ? {} : { remedy: error.hint };

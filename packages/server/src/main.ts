@@ -2,16 +2,15 @@ import { join } from "node:path";
 import { defaultMinFreeDisk, type Provider, type Store } from "@holdfast/core";
 import { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError } from "@holdfast/protocol";
-import { createDockerProvider, createLocalProvider } from "@holdfast/providers";
 import { PostgresStore, SqliteStore } from "@holdfast/store";
 import { createApp } from "./app.ts";
 import { goodbye, welcome } from "./banner.ts";
 import { systemClock } from "./clock.ts";
-import { type Config, clientSettings, type ProviderKind, readConfig, usage } from "./config.ts";
+import { type Config, clientSettings, readConfig, usage } from "./config.ts";
+import { createProvider } from "./create-provider.ts";
 import { holdDataDir } from "./data-dir.ts";
 import { checkHome, homeOf } from "./data-dir-home.ts";
 import { newId, newInstallationId, newServerId } from "./ids.ts";
-import { currentKeeperBundle } from "./keeper-bundle.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { listen } from "./listen.ts";
 import { createLog, type Log } from "./log.ts";
@@ -86,18 +85,6 @@ async function checkPlace(store: Store, { dataDir, dataDirMoved }: Config): Prom
   const present = homeOf(dataDir);
   const recorded = await store.home(present);
   if (checkHome({ recorded, present, moved: dataDirMoved }) === "moved") await store.moveHome(present);
-}
-
-function createProvider(kind: ProviderKind, { dataDir, dockerHost, dockerImage }: Config): Provider {
-  const keeperBundle = currentKeeperBundle();
-  switch (kind) {
-    case "local":
-      return createLocalProvider({ dataDir, keeperBundle });
-    case "docker":
-      return createDockerProvider({ dataDir, keeperBundle, host: dockerHost, defaultImage: dockerImage });
-    default:
-      return kind satisfies never;
-  }
 }
 
 function createLifecycle(

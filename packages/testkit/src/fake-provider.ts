@@ -37,6 +37,7 @@ export class FakeProvider implements Provider {
   readonly kind = "fake";
   readonly capabilities: Capabilities = {
     persistentDisk: true,
+    images: false,
     settleMs: 0,
     networks: ["none", "full"],
     limits: { enforced: false, detail: "a fake has none" },

@@ -95,6 +95,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
 function capabilitiesOf(info: Info | undefined): Capabilities {
   return {
     persistentDisk: true,
+    images: true,
     settleMs: SETTLE_MS,
     networks: ["none", "full"],
     limits: info === undefined ? { enforced: false, detail: "not probed yet" } : canLimit(info),

@@ -74,6 +74,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
 function capabilitiesOf(host: CgroupHost | undefined): Capabilities {
   return {
     persistentDisk: true,
+    images: false,
     // A look by name is a look at this machine's own processes: it misses nothing that was started before it.
     settleMs: 0,
     networks: fullNetworkProblem() === undefined ? ["none", "full"] : ["none"],

@@ -19,6 +19,7 @@ export const fakeProvider: ProviderInfo = {
   reason: "the file system is read-only",
   capabilities: {
     persistentDisk: true,
+    images: false,
     settleMs: 0,
     networks: ["none", "full"],
     limits: { enforced: false, detail: "no control groups" },

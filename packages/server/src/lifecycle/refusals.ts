@@ -29,6 +29,16 @@ export interface Asked {
 /** Refuses at creation what could only fail later. */
 export function checkSupported(provider: Provider, spec: SandboxSpec): void {
   const { capabilities, kind } = provider;
+  if (spec.image !== undefined && !capabilities.images) {
+    throw new HoldfastError(
+      "unsupported",
+      `provider ${kind} has no images: it cannot start from ${spec.image}`,
+      {
+        hint: "leave out `image` to use this machine's own programs, or choose a provider that has images (`holdfast providers`)",
+        started: "no",
+      },
+    );
+  }
   const network = spec.network ?? "full";
   if (!capabilities.networks.includes(network)) {
     throw new HoldfastError(
