@@ -36,7 +36,10 @@ onDocker(
     expect((await (await again.getProcess(loop.processId)).info()).status).toEqual({ state: "running" });
     await again.stop();
     expect((await again.exec("cat /workspace/note; ls /tmp")).stdout).toBe("kept\n");
-    expect((await Sandbox.get("boxed", server.at)).info).toMatchObject({ generation: 2, continuity: "same-filesystem" });
+    expect((await Sandbox.get("boxed", server.at)).info).toMatchObject({
+      generation: 2,
+      continuity: "same-filesystem",
+    });
     await again.delete();
     const left = (await daemon.ask("GET", "/containers/json?all=true")) as unknown[];
     const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: unknown[] | null };
