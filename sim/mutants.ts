@@ -71,8 +71,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "orphan reaper without grace",
     file: "packages/core/src/sweep.ts",
-    find: "if (until <= this.#input.now) this.#record(",
-    replace: "if (until !== 0) this.#record(",
+    find: "because, at: Math.max(at, this.#input.now) }",
+    replace: "because, at: this.#input.now }",
     caughtBy: ["orphan"],
     why: "an instance whose row is about to be written, or was forgotten, is stopped at once",
   },
