@@ -140,4 +140,12 @@ export const mutants: readonly Mutant[] = [
     caughtBy: ["S7"],
     why: "a crash between the two leaves a sandbox that nothing removes",
   },
+  {
+    name: "a host that rests is asked all the same",
+    file: "packages/server/src/lifecycle/reconciler.ts",
+    find: "if (provider === undefined || this.#deps.hosts.get(provider).nextProbeAt === null) return false;",
+    replace: "if (provider !== null) return false;",
+    caughtBy: ["L5"],
+    why: "calls about a backend that cannot be reached go past its one probe",
+  },
 ];

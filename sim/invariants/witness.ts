@@ -1,4 +1,4 @@
-import type { Found, InstanceRef, Ledger, Observation, SandboxRef, Store } from "@holdfast/core";
+import type { Found, Host, InstanceRef, Ledger, Observation, SandboxRef, Store } from "@holdfast/core";
 import type { AdmitRequest } from "@holdfast/protocol";
 import type { Actor } from "../scheduler.ts";
 import type { BackendEvents, SimDisk, SimInstance } from "../world/backend.ts";
@@ -8,6 +8,7 @@ import type { ProviderWitness } from "../world/provider-port.ts";
 import type { StoreWitness } from "../world/store-port.ts";
 import { capacityHolds } from "./capacity-check.ts";
 import { commitChecks } from "./commit-checks.ts";
+import { QuietHost } from "./quiet-host.ts";
 import { Rates } from "./rates.ts";
 import { by, type Scene } from "./scene.ts";
 import * as check from "./world-checks.ts";
@@ -16,10 +17,12 @@ import * as check from "./world-checks.ts";
 export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, BackendEvents {
   readonly #scene: Scene;
   readonly rates: Rates;
+  readonly #quietHost: QuietHost;
 
   constructor(scene: Scene) {
     this.#scene = scene;
     this.rates = new Rates(scene);
+    this.#quietHost = new QuietHost(scene);
   }
 
   phaseOf(instanceId: string): string | undefined {
@@ -30,6 +33,8 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
 
   applied(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): void {
     const { book, history, coverage } = this.#scene;
+    if (op === "hosts") this.#quietHost.told(actor, answer as readonly Host[]);
+    if (op === "saveHost") this.#quietHost.told(actor, [answer as Host]);
     if (op === "ledger" || op === "holding") this.#read(actor, answer as Ledger | undefined);
     const commit = book.enter(actor, op, args, answer);
     if (commit === undefined) return;
@@ -63,6 +68,7 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     check.onlyOurs(op, ref, this.#scene);
     if ("instanceId" in ref) this.rates.asked(ref.instanceId, op);
     if (op === "observe") return;
+    if (op !== "launch") check.destroyedForAReason(op, ref, this.#scene);
     // What is left of a sandbox that was deleted belongs to nobody who could have a ticket for it.
     if (op !== "removeDisk" || this.#scene.book.ledgers.get(ref.sandboxId)?.sandbox !== undefined)
       check.underATicket(actor, op, ref.sandboxId, this.#scene);
@@ -95,8 +101,9 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     listed.set(by(actor, ""), all);
   }
 
-  called(kind: string, op: string): void {
+  called(actor: Actor, kind: string, op: string): void {
     this.rates.called(kind, op);
+    this.#quietHost.called(actor, kind, op);
   }
 
   greeted(actor: Actor, instanceId: string): void {

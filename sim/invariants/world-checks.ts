@@ -1,4 +1,4 @@
-import type { InstanceRef, SandboxRef } from "@holdfast/core";
+import { type InstanceRef, type SandboxRef, wantsDiskGone } from "@holdfast/core";
 import type { AdmitRequest } from "@holdfast/protocol";
 import type { Actor } from "../scheduler.ts";
 import type { SimDisk, SimInstance } from "../world/backend.ts";
@@ -83,6 +83,39 @@ export function diskNotWanted({ ref, log }: SimDisk, scene: Scene): void {
     () => `the disk of ${ref.sandboxId} was removed, and it is ${sandbox?.desired ?? "forgotten"}`,
   );
 }
+
+/** S13: A capacity rejection or unmeasurable capacity never destroys anything: what is ended is unwanted by its rows. */
+export function destroyedForAReason(op: string, ref: InstanceRef | SandboxRef, scene: Scene): void {
+  const { judge, book } = scene;
+  if ("instanceId" in ref) {
+    const reason = book.leases.get(ref.instanceId)?.stopReason ?? null;
+    judge.demand(
+      reason !== null && reasons.has(reason),
+      "S13",
+      () => `${op} of ${ref.instanceId}: ${reason}`,
+    );
+    return;
+  }
+  const sandbox = book.ledgers.get(ref.sandboxId)?.sandbox;
+  const isUnwanted = sandbox === undefined || wantsDiskGone(sandbox);
+  judge.demand(isUnwanted, "S13", () => `${op} of ${ref.sandboxId}, which is ${sandbox?.desired}`);
+}
+
+/** None of them is that somebody else needs room. */
+const reasons = new Set([
+  "abandoned",
+  "delete_requested",
+  "ghost",
+  "idle",
+  "keeper_lost",
+  "launch_failed",
+  "max_lifetime",
+  "never_launched",
+  "orphan",
+  "startup_deadline",
+  "stop_requested",
+  "turn_end",
+]);
 
 /** S9: Nothing without our installation id is ever touched. */
 export function onlyOurs(op: string, ref: SandboxRef, scene: Scene): void {

@@ -35,7 +35,7 @@ export interface ProviderWitness {
   /** An attempt to stop is over for the server, one way or the other. */
   stopEnded(ref: InstanceRef): void;
   listed(actor: Actor, kind: string, found: readonly Found[]): void;
-  called(kind: string, op: string): void;
+  called(actor: Actor, kind: string, op: string): void;
 }
 
 interface Options {
@@ -151,7 +151,7 @@ export class ProviderPort implements Provider {
     const { actor, wire, witness, backend } = this.#options;
     const isRemote = backend.settleMs > 0;
     const isCutOff = this.#options.isCutOff();
-    witness.called(this.kind, call.op);
+    witness.called(actor, this.kind, call.op);
     const apply = () => {
       if (isCutOff)
         throw new HoldfastError("provider_unavailable", `${this.kind} cannot be reached from here`);
