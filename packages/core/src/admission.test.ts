@@ -88,9 +88,21 @@ const refusals: Record<string, Case> = {
     details: {
       resource: "disk",
       freeBytes: 50 * GIB,
-      neededBytes: 51 * GIB,
+      neededBytes: 51 * GIB + 7,
       sizeBytes: 100 * GIB,
       promised: 7,
+    },
+  },
+  "and what is promised to those that run": {
+    usage: { diskBytes: 50 * GIB },
+    wanted: { diskBytes: 1 },
+    code: "capacity_exhausted",
+    details: {
+      resource: "disk",
+      freeBytes: 50 * GIB,
+      neededBytes: 50 * GIB + 1,
+      sizeBytes: 100 * GIB,
+      promised: 50 * GIB,
     },
   },
   "inodes run out before bytes": {

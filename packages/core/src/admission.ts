@@ -94,19 +94,20 @@ function noMemory(
 }
 
 function noDisk(usage: Usage, wanted: Reservation, rules: AdmissionRules): HoldfastError | undefined {
-  const shortage = diskShortage(wanted.diskBytes, rules.measured, rules.minFreeDisk);
+  const promised = usage.diskBytes + wanted.diskBytes;
+  const shortage = diskShortage(promised, rules.measured, rules.minFreeDisk);
   return shortage === undefined
     ? undefined
     : exhausted(shortage.text, { ...shortage.numbers, promised: usage.diskBytes });
 }
 
-/** The disk is too full for `wantedBytes` more. */
+/** There must be room for what is promised, as if nothing of it were written yet, and never less than the floor. */
 export function diskShortage(
-  wantedBytes: number,
+  promisedBytes: number,
   { disk }: Capacity,
   min: MinFreeDisk,
 ): { text: string; numbers: Record<string, unknown> } | undefined {
-  const needed = Math.max(min.bytes, disk.sizeBytes * min.share, wantedBytes);
+  const needed = Math.max(min.bytes, disk.sizeBytes * min.share, promisedBytes);
   if (disk.freeBytes < needed) {
     return {
       text: `${mib(disk.freeBytes)} of disk are free, and ${mib(needed)} must be`,

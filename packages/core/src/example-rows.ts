@@ -1,4 +1,5 @@
 import type { Holding, Lease, Ledger, SandboxRow } from "./lease.ts";
+import { newSandbox, TENANT, untouchedLease } from "./new-rows.ts";
 import { policyOf } from "./policy.ts";
 import type { FoundDisk, FoundInstance } from "./provider.ts";
 
@@ -7,63 +8,34 @@ import type { FoundDisk, FoundInstance } from "./provider.ts";
 export const NOW = 1_000_000;
 
 export function aSandbox(over: Partial<SandboxRow> = {}): SandboxRow {
+  const asked = { id: "s1", name: "one", provider: "fake", spec: {}, policy: policyOf({}), labels: {} };
   return {
-    id: "s1",
-    name: "one",
-    tenantId: "default",
-    provider: "fake",
-    spec: {},
-    policy: policyOf({}),
-    labels: {},
-    desired: "active",
-    deleteMode: "graceful",
-    deleteReason: null,
+    ...newSandbox(asked, NOW - 5_000),
     generation: 1,
     fence: 1,
     hasDisk: true,
-    createdAt: NOW - 5_000,
     lastUsedAt: NOW - 1_000,
-    turns: [],
-    claim: null,
     claimFence: 0,
-    launchFailures: 0,
-    failure: null,
-    lastDeath: null,
-    diskRetryAt: null,
     ...over,
   };
 }
 
 export function aLease(over: Partial<Lease> = {}): Lease {
   return {
+    ...untouchedLease,
     instanceId: "i1",
     installationId: "ours",
     sandboxId: "s1",
-    tenantId: "default",
+    tenantId: TENANT,
     provider: "fake",
     generation: 1,
     fence: 1,
-    origin: "launch",
     phase: "live",
     secret: "secret",
-    limits: null,
     reservation: { memoryBytes: 0, diskBytes: 0 },
     createdAt: NOW - 5_000,
     notAfter: NOW + 55_000,
-    createSentAt: null,
-    settleUntil: null,
     startupDeadlineAt: NOW + 55_000,
-    admittedAt: null,
-    idleCheckAt: null,
-    hardStopAt: null,
-    stopReason: null,
-    stopMode: "graceful",
-    attempts: 0,
-    attemptDeadlineAt: null,
-    nextAttemptAt: null,
-    missingSince: null,
-    lastError: null,
-    evidence: null,
     ...over,
   };
 }

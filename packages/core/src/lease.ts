@@ -1,4 +1,12 @@
-import type { Continuity, Death, LimitsReport, Policy, SandboxSpec, SandboxState } from "@holdfast/protocol";
+import {
+  type Continuity,
+  type Death,
+  LeasePhase,
+  type LimitsReport,
+  type Policy,
+  type SandboxSpec,
+  type SandboxState,
+} from "@holdfast/protocol";
 
 /** What somebody wants of a sandbox. Wishes only ever grow towards `deleted`, except that a use starts a stopped one. */
 export type Desired = "active" | "stopped" | "deleted";
@@ -61,18 +69,8 @@ export interface SandboxRow {
  * Any of them may go to `stop_due`; when the fast attempts are spent, to `quarantined`, which is tried for ever, slowly.
  * `debt` must die, too, beside another instance of the sandbox. Only evidence leads to `gone`.
  */
-export const phases = [
-  "reserved",
-  "creating",
-  "starting",
-  "live",
-  "stop_due",
-  "stopping",
-  "quarantined",
-  "debt",
-  "gone",
-] as const;
-export type Phase = (typeof phases)[number];
+export const phases = LeasePhase.options;
+export type Phase = LeasePhase;
 
 /**
  * Why an instance is believed to be gone. A failed look is never evidence, and not to be found is evidence only when

@@ -31,6 +31,8 @@ const HURRY_EVERY_MS = 10_000;
 const QUIESCED_MS = 500;
 /** Of one that names no limit: what an idle sandbox costs, so that many small ones fit. */
 const DEFAULT_MEMORY_BYTES = 32 * 1024 ** 2;
+/** Room for its logs and its sessions' state; what its work writes shows in the measurement. */
+const DEFAULT_DISK_BYTES = 64 * 1024 ** 2;
 
 /** Ids and secrets, by what they are for. */
 export type NewId = (kind: "sandbox" | "instance" | "secret" | "turn" | "claim") => string;
@@ -139,7 +141,7 @@ export class Waker<Link extends KeeperControl> {
       secret: newId("secret"),
       reservation: {
         memoryBytes: memoryMiB === undefined ? DEFAULT_MEMORY_BYTES : memoryMiB * 1024 ** 2,
-        diskBytes: 0,
+        diskBytes: DEFAULT_DISK_BYTES,
       },
       createdAt: now,
       notAfter: now + NOT_AFTER_MS,
