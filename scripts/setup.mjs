@@ -25,6 +25,10 @@ const testPackages = {
   initdb: "postgresql",
   dockerd: "docker.io",
   podman: "podman",
+  "docker-registry": "docker-registry",
+  sshd: "openssh-server",
+  ssh: "openssh-client",
+  openssl: "openssl",
 };
 
 installNpmPackages();

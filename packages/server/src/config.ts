@@ -15,6 +15,8 @@ export interface Config {
   readonly providers: readonly ProviderKind[];
   /** The daemon, as docker's own programs take it from the environment. */
   readonly dockerHost: string | undefined;
+  /** Where its certificates are, if it is to be spoken to with TLS. */
+  readonly dockerCertPath: string | undefined;
   /** For sandboxes in Docker that name none. */
   readonly dockerImage: string | undefined;
   /** From the environment; wins over the token file. */
@@ -53,7 +55,8 @@ Options:
   --log-level LEVEL     debug, info, warn, error        (HOLDFAST_LOG_LEVEL, default info)
   --help                this text
 
-Docker's daemon is found as docker itself finds it (DOCKER_HOST).
+Docker's daemon is found as docker itself finds it: DOCKER_HOST (unix://, tcp:// or ssh://), with
+DOCKER_TLS_VERIFY and DOCKER_CERT_PATH for TLS.
 The API token is made at the first start and kept in DIR/token; HOLDFAST_TOKEN wins over it.
 
 Examples:
@@ -74,6 +77,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     database: databaseOf(values.database ?? env.HOLDFAST_DATABASE_URL),
     providers: providersOf(values.providers ?? env.HOLDFAST_PROVIDERS ?? "local"),
     dockerHost: env.DOCKER_HOST || undefined,
+    dockerCertPath: dockerCertPathOf(env),
     dockerImage: values["docker-image"] ?? (env.HOLDFAST_DOCKER_IMAGE || undefined),
     token: tokenOf(env.HOLDFAST_TOKEN),
     maxSandboxes: number("max-sandboxes") ?? null,
@@ -166,6 +170,12 @@ function providersOf(list: string): ProviderKind[] {
     if (kind === undefined) throw usageError(`--providers: there is no provider "${name}"`);
     return kind;
   });
+}
+
+/** By docker's own rule: TLS is asked for by one variable, and the other says where its files are. */
+function dockerCertPathOf(env: NodeJS.ProcessEnv): string | undefined {
+  if (!env.DOCKER_TLS_VERIFY) return undefined;
+  return env.DOCKER_CERT_PATH || join(homedir(), ".docker");
 }
 
 function levelOf(level: string): string {

@@ -4,13 +4,17 @@ import type { Config, ProviderKind } from "./config.ts";
 import { currentKeeperBundle } from "./keeper-bundle.ts";
 
 /** The backend of that name, as the configuration has it. */
-export function createProvider(kind: ProviderKind, { dataDir, dockerHost, dockerImage }: Config): Provider {
+export function createProvider(kind: ProviderKind, config: Config): Provider {
+  const { dataDir } = config;
   const keeperBundle = currentKeeperBundle();
   switch (kind) {
     case "local":
       return createLocalProvider({ dataDir, keeperBundle });
     case "docker":
-      return createDockerProvider({ dataDir, keeperBundle, host: dockerHost, defaultImage: dockerImage });
+      return createDockerProvider({
+        ...{ dataDir, keeperBundle, defaultImage: config.dockerImage },
+        ...{ host: config.dockerHost, certPath: config.dockerCertPath },
+      });
     default:
       return kind satisfies never;
   }

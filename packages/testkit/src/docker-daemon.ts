@@ -3,11 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Engine, type EngineCommand, engineCommand, socketIn } from "./docker-engines.ts";
 import { busyboxTar, debianTar, shellLessTar } from "./docker-images.ts";
+import { type RemoteAccess, remoteAccess } from "./docker-remote.ts";
 
 /** A Docker daemon of our own: it is there from `startDockerDaemon` to `stop`, and leaves nothing behind. */
 export interface DockerDaemon {
   /** As in DOCKER_HOST. */
   readonly host: string;
+  /** How it is reached over the network, if that was asked for. */
+  readonly remote: RemoteAccess | undefined;
   readonly images: Readonly<Record<TestImage, string>>;
   /** Makes an image from another's files with these lines of a Dockerfile, such as `ENTRYPOINT ["/bin/false"]`. */
   importImage(name: string, from: TestImage, changes: readonly string[]): Promise<string>;
@@ -27,6 +30,8 @@ export interface DaemonOptions {
   readonly engine?: Engine;
   /** Where it keeps images and volumes, if that matters. */
   readonly dataRoot?: string;
+  /** Reached over the network, too, and it sees nothing of what is in these directories: as on another machine. */
+  readonly remote?: { readonly hidden: readonly string[] };
 }
 
 /**
@@ -36,9 +41,12 @@ export interface DaemonOptions {
 export async function startDockerDaemon({
   engine = "docker",
   dataRoot,
+  remote,
 }: DaemonOptions = {}): Promise<DockerDaemon> {
   const dir = mkdtempSync(join(tmpdir(), `holdfast-${engine}-`));
-  const daemon = new Daemon(dir, engineCommand(engine, { dir, dataRoot: dataRoot ?? join(dir, "data") }));
+  const command = engineCommand(engine, { dir, dataRoot: dataRoot ?? join(dir, "data") });
+  const access = remote === undefined ? undefined : await remoteAccess(dir);
+  const daemon = new Daemon(dir, command, access && { access, hidden: remote?.hidden ?? [] });
   try {
     await daemon.start();
     return daemon;
@@ -57,10 +65,12 @@ class Daemon implements DockerDaemon {
   readonly #dir: string;
   readonly #command: EngineCommand;
   readonly #log: string;
+  readonly #far: Far | undefined;
   #process: Bun.Subprocess | undefined;
   #stopped: Promise<void> | undefined;
 
-  constructor(dir: string, command: EngineCommand) {
+  constructor(dir: string, command: EngineCommand, far?: Far) {
+    this.#far = far;
     this.#dir = dir;
     this.#command = command;
     this.#log = join(dir, "log");
@@ -70,14 +80,19 @@ class Daemon implements DockerDaemon {
     return `unix://${this.#socket}`;
   }
 
+  get remote(): RemoteAccess | undefined {
+    return this.#far?.access;
+  }
+
   get #socket(): string {
     return socketIn(this.#dir);
   }
 
   async start(): Promise<void> {
     const { argv, env } = this.#command;
-    this.#process = Bun.spawn([...inNamespaces, ...argv], {
-      env: { ...process.env, ...env },
+    const far = this.#far?.access.argv ?? [];
+    this.#process = Bun.spawn([...(this.#far ? onAnotherMachine : inNamespaces), ...argv, ...far], {
+      env: { ...process.env, ...env, HIDDEN: this.#far?.hidden.join(":") ?? "" },
       stdin: "ignore",
       stdout: Bun.file(this.#log),
       stderr: Bun.file(this.#log),
@@ -157,6 +172,18 @@ const JSON_TYPE = { "Content-Type": "application/json" };
 const inNamespaces = [
   ...["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
   ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", '"$@" & wait', "sh"],
+];
+
+interface Far {
+  readonly access: RemoteAccess;
+  readonly hidden: readonly string[];
+}
+
+/** The same, but on our network; what is hidden from it is covered by something empty. */
+const onAnotherMachine = [
+  ...["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
+  ...["setpriv", "--pdeathsig", "KILL", "sh", "-c"],
+  ...['IFS=:; for dir in $HIDDEN; do mount -t tmpfs none "$dir"; done; "$@" & wait', "sh"],
 ];
 
 /** A daemon that somebody uses may have groups of the same name: those with something in them stay. */

@@ -3,5 +3,6 @@ export { type Engine, missingDocker } from "./docker-engines.ts";
 export * from "./fake-provider.ts";
 export * from "./postgres.ts";
 export * from "./provider-conformance.ts";
+export { missingSsh, type SshServer, startSshServer } from "./ssh-server.ts";
 export * from "./store-conformance.ts";
 export { insertReserved, must, newLease, rules, sandboxRow } from "./store-fixtures.ts";

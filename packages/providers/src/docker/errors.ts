@@ -2,27 +2,45 @@ import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "../local/atomic-file.ts";
 import type { Answer, Call } from "./api.ts";
 
-/** Nobody answers on the socket at all: nothing was done. */
-export function unreachable(socket: string, cause: unknown): HoldfastError {
+/** The connection to `host` was not made, or broke off. */
+export function unreachable(host: string, cause: unknown): HoldfastError {
   if (isCode(cause, "EACCES", "EPERM")) {
-    return new HoldfastError("provider_unavailable", `this user may not use Docker's socket ${socket}`, {
+    return notThere(`this user may not use Docker's socket ${host}`, cause, {
       hint: 'Add the user to the group that owns the socket ("sudo usermod -aG docker $USER", then log in again). Whoever may use it is as good as root on this machine.',
-      cause,
-      started: "no",
     });
   }
-  if (isCode(cause, "ENOENT", "ECONNREFUSED", "ENOTDIR")) {
-    return new HoldfastError("provider_unavailable", `no Docker daemon answers on ${socket}`, {
-      hint: 'Start it ("sudo systemctl start docker"), or set DOCKER_HOST to the socket of the one that runs.',
-      cause,
-      started: "no",
+  if (isCode(cause, "ENOENT", "ECONNREFUSED", "ENOTDIR", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT")) {
+    return notThere(`no Docker daemon answers on ${host}`, cause, {
+      hint: 'Start it ("sudo systemctl start docker"), or set DOCKER_HOST to the address of the one that runs.',
     });
   }
-  return new HoldfastError("unavailable", `the connection to Docker on ${socket} broke off`, {
+  if (isCode(cause, "ENOTFOUND", "EAI_AGAIN")) {
+    return notThere(`the machine of ${host} cannot be found`, cause, { hint: "Look at DOCKER_HOST." });
+  }
+  if (isAboutCertificates(cause)) {
+    return notThere(`Docker on ${host} does not prove who it is: ${said(cause)}`, cause, {
+      hint: "ca.pem in DOCKER_CERT_PATH must be of the authority that made the daemon's certificate, and DOCKER_HOST a name that is in it.",
+    });
+  }
+  return new HoldfastError("unavailable", `the connection to Docker on ${host} broke off`, {
     hint: "The daemon was probably restarted. What it had begun is looked for by name.",
     cause,
     started: "unknown",
   });
+}
+
+/** Nobody answers at all: nothing was done. */
+function notThere(message: string, cause: unknown, { hint }: { hint: string }): HoldfastError {
+  return new HoldfastError("provider_unavailable", message, { hint, cause, started: "no" });
+}
+
+function isAboutCertificates(cause: unknown): boolean {
+  const code = (cause as NodeJS.ErrnoException).code ?? "";
+  return /CERT|SSL|TLS|UNABLE_TO_VERIFY/.test(code);
+}
+
+function said(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
 }
 
 export function timedOut({ method, path }: Call, cause: unknown): HoldfastError {
@@ -40,6 +58,12 @@ export function refused(
 ): HoldfastError {
   const said = messageIn(bytes);
   const errno = errnoIn(said);
+  if (said.includes("Client sent an HTTP request to an HTTPS server")) {
+    return new HoldfastError("provider_unavailable", "this Docker speaks TLS alone", {
+      hint: "Set DOCKER_TLS_VERIFY=1, and DOCKER_CERT_PATH to the folder with ca.pem, cert.pem and key.pem.",
+      started: "no",
+    });
+  }
   return new HoldfastError("unavailable", `Docker says: ${said}`, {
     details: { status, request: `${method} ${path}`, ...(errno !== undefined && { errno }) },
     hint: "Nothing is concluded from it; it will be tried again where that makes sense.",

@@ -4,9 +4,11 @@ import type { Check } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Info } from "./engine-types.ts";
 import { canLimit } from "./limits.ts";
+import { isOpenToOthers } from "./transport.ts";
 
 export interface ProbeContext {
   readonly host: string;
+  readonly certPath: string | undefined;
   readonly keeperBundle: string;
   readonly image: string;
   askDaemon(): Promise<Info>;
@@ -26,7 +28,7 @@ export async function probeDocker(context: ProbeContext): Promise<Check[]> {
   if (info === undefined || !keeper.ok) return [daemon, keeper];
   const image = await checked("image", () => checkImage(context));
   // An image may be fetched later; a launch from one that is not there says so.
-  const checks = [daemon, keeper, { ...image, required: false }, checkLimits(info)];
+  const checks = [daemon, keeper, ...checkWay(context), { ...image, required: false }, checkLimits(info)];
   return image.ok ? [...checks, await checked("instance", () => tried(context))] : checks;
 }
 
@@ -40,6 +42,14 @@ async function checkImage({ image, hasImage }: ProbeContext): Promise<string> {
   throw new HoldfastError("not_found", `the default image ${image} is not there`, {
     hint: `docker pull ${image}`,
   });
+}
+
+/** Nothing to say of a way that nobody else can be on. */
+function checkWay(context: ProbeContext): Check[] {
+  if (!isOpenToOthers(context)) return [];
+  const detail = `${context.host} is not encrypted: whoever is on the way can be root there`;
+  const remedy = "Use ssh://user@host, or TLS (DOCKER_TLS_VERIFY=1 and DOCKER_CERT_PATH)";
+  return [{ name: "way", ok: false, required: false, detail, remedy }];
 }
 
 /** There are too many ways in which a daemon may not share our files or our kernel to ask for each. */

@@ -27,6 +27,8 @@ export interface DockerProviderOptions {
   readonly keeperBundle: string;
   /** As in DOCKER_HOST. */
   readonly host?: string | undefined;
+  /** As in DOCKER_CERT_PATH, if the daemon is to be spoken to with TLS. */
+  readonly certPath?: string | undefined;
   /** For sandboxes that do not name one. */
   readonly defaultImage?: string | undefined;
 }
@@ -42,8 +44,8 @@ const SETTLE_MS = 10_000;
 
 /** Instances in containers of a Docker daemon on this machine. Several servers may share a data dir. */
 export function createDockerProvider(options: DockerProviderOptions): Provider {
-  const { dataDir, keeperBundle, host = DEFAULT_HOST, defaultImage = DEFAULT_IMAGE } = options;
-  const api = new DockerApi(host);
+  const { dataDir, keeperBundle, host = DEFAULT_HOST, defaultImage = DEFAULT_IMAGE, certPath } = options;
+  const api = new DockerApi(host, { certPath, runDir: join(dataDir, "docker/ssh") });
   const layout = layoutOf(join(dataDir, "docker"));
   const locks = new SandboxLocks(layout);
   let known: Info | undefined;
@@ -67,7 +69,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     },
     probe: () =>
       probeDocker({
-        ...{ host, keeperBundle, image: defaultImage },
+        ...{ host, certPath, keeperBundle, image: defaultImage },
         askDaemon: () => askDaemon(AbortSignal.timeout(TRIAL_TIMEOUT_MS)),
         hasImage: async () =>
           (await findImage(api, defaultImage, AbortSignal.timeout(TRIAL_TIMEOUT_MS))) !== undefined,
