@@ -17,6 +17,8 @@ import { endEverything } from "./shutdown.ts";
 import { terminalRoutes } from "./terminal/routes.ts";
 import { Terminals } from "./terminal/terminals.ts";
 import { realTimers } from "./terminal/timers.ts";
+import { FileWatches } from "./watch/file-watches.ts";
+import { watchRoutes } from "./watch/routes.ts";
 
 // Stdin given with a command is the largest thing that is sent in one body: 64 MiB as base64 text, with room.
 const MAX_BODY_BYTES = 128 * 1024 * 1024;
@@ -48,6 +50,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
   const admission = new Admission(boot, timers);
   const sessions = new Sessions(engine);
   const terminals = new Terminals(engine);
+  const fileWatches = new FileWatches();
   const lastEnd = readLastEnd(boot);
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
 
@@ -56,6 +59,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     admission.close();
     await endEverything({ engine, sessions, terminals, graceMs });
     lifecycle.close();
+    fileWatches.close();
     await Promise.race([server.stop(), Bun.sleep(ANSWERS_MS)]);
     await server.stop(true);
     reaper.close();
@@ -74,6 +78,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...processRoutes(engine),
     ...sessionRoutes(engine, sessions),
     ...terminalRoutes(terminals),
+    ...watchRoutes(fileWatches),
   };
   const { door } = lifecycle;
   const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission, door }));

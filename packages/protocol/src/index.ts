@@ -12,3 +12,4 @@ export * from "./sse.ts";
 export * from "./terminal.ts";
 export * from "./terminal-socket.ts";
 export * from "./version.ts";
+export * from "./watch.ts";

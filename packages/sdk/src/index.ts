@@ -19,6 +19,7 @@ export type {
   TerminalExit,
   Turn as TurnInfo,
   UpdateSandbox,
+  WatchEvent,
   Why,
 } from "@holdfast/protocol";
 export { type ErrorCode, HoldfastError } from "@holdfast/protocol/errors";
@@ -44,3 +45,4 @@ export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.
 export type { EventOptions } from "./timeline.ts";
 export { type BeginTurnOptions, Turn } from "./turns.ts";
 export type { LogMatch, WaitForLogOptions } from "./wait-for-log.ts";
+export type { FileEvent, WatchOptions } from "./watch.ts";

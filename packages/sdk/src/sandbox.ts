@@ -53,6 +53,7 @@ import {
 } from "./terminals.ts";
 import { type EventOptions, events, followEvents } from "./timeline.ts";
 import { type BeginTurnOptions, beginTurn, endTurn, Turn } from "./turns.ts";
+import { type FileEvent, type WatchOptions, watchFiles } from "./watch.ts";
 
 /**
  * A sandbox, held. The handle is a view: it can be dropped at any time, and another one had by name or id.
@@ -265,6 +266,22 @@ export class Sandbox implements AsyncDisposable {
   /** All terminals that are known, running or lately ended. */
   listTerminals(): Promise<TerminalInfo[]> {
     return listTerminals(this.#scope);
+  }
+
+  /**
+   * What happens to the files below a path, from now on. It begins with `ready`: who looks at the files then misses
+   * nothing. After `resync` look at them again: something may have been missed. Neither wakes the sandbox nor holds it
+   * awake. Reconnects by itself.
+   *
+   * @example
+   * ```ts
+   * for await (const event of sbx.watch("/workspace")) {
+   *   if (event.type === "modified") console.log(event.path);
+   * }
+   * ```
+   */
+  watch(path: string, options: WatchOptions = {}): AsyncGenerator<FileEvent> {
+    return watchFiles(this.#scope, path, { ...options, signal: whileHeld(this.#scope, options.signal) });
   }
 
   /**

@@ -8,8 +8,8 @@ test("events come out whole, however their bytes are cut", () => {
     const decoder = new ServerSentEvents();
     const seen = [...decoder.push(bytes.subarray(0, at)), ...decoder.push(bytes.subarray(at))];
     expect(seen).toEqual([
-      { event: "message", data: '{"a":"é"}' },
-      { event: "end", data: "{}" },
+      { event: "message", data: '{"a":"é"}', id: "1" },
+      { event: "end", data: "{}", id: "" },
     ]);
   }
 });

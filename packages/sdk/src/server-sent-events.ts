@@ -2,6 +2,8 @@ export interface ServerSentEvent {
   /** `message` where the server gives no name. */
   event: string;
   data: string;
+  /** Empty where the server gives none. */
+  id: string;
 }
 
 /** Puts together what comes in pieces of any size. Comments, which keep a silent connection alive, are left out. */
@@ -20,5 +22,9 @@ export class ServerSentEvents {
 function parsed(block: string): ServerSentEvent {
   const fields = block.split("\n").map((line) => /^(\w+): ?(.*)$/.exec(line));
   const valuesOf = (name: string) => fields.flatMap((field) => (field?.[1] === name ? [field[2] ?? ""] : []));
-  return { event: valuesOf("event").at(-1) ?? "message", data: valuesOf("data").join("\n") };
+  return {
+    event: valuesOf("event").at(-1) ?? "message",
+    data: valuesOf("data").join("\n"),
+    id: valuesOf("id").at(-1) ?? "",
+  };
 }

@@ -20,6 +20,7 @@ import { sandboxRoutes } from "./routes/sandboxes.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
 import { terminalRoutes } from "./routes/terminals.ts";
 import { turnRoutes } from "./routes/turns.ts";
+import { watchRoutes } from "./routes/watch.ts";
 import type { TerminalRelay } from "./terminal-relay.ts";
 
 /** The largest JSON body. Bytes of any size go over the routes that stream. */
@@ -95,6 +96,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", processRoutes(deps));
   app.route("/v1", sessionRoutes(deps));
   app.route("/v1", terminalRoutes(deps));
+  app.route("/v1", watchRoutes(deps));
   app.route("/v1", operatorRoutes(deps));
   return app;
 }
