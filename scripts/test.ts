@@ -5,14 +5,18 @@ import { difference, lookAtTheWorld } from "./world.ts";
 const inCi = process.env.CI === "true";
 const bun = process.execPath;
 const total = { passed: 0, failed: 0 };
+// For what hangs. A test that needs longer on a quiet machine says so itself.
+const limits = ["--timeout", "60000"];
+// Many tests wait for something. Each file has a process of its own, and its own servers, daemons and data dirs.
+const sideBySide = ["--parallel=2"];
 
 const before = lookAtTheWorld();
 await check("types", [bun, "x", "tsc", "-p", "."]);
 await check("lint and format", [bun, "x", "biome", "check", "."]);
 await check("unused code", [bun, "x", "knip", "--no-config-hints"]);
-await suite("packages", ["packages", "scripts"]);
-await suite("simulation", ["sim"]);
-await suite("end to end", ["e2e"]);
+await suite("packages", ["packages", "scripts"], sideBySide);
+await suite("simulation", ["sim"]); // it takes every core by itself
+await suite("end to end", ["e2e"], sideBySide);
 await nothingLeftBehind();
 
 process.stdout.write(`\n${total.passed} passed, ${total.failed} failed\n`);
@@ -24,9 +28,9 @@ async function check(name: string, command: string[]): Promise<void> {
   count(name, exitCode === 0, output);
 }
 
-async function suite(name: string, folders: string[]): Promise<void> {
+async function suite(name: string, folders: string[], options: string[] = []): Promise<void> {
   title(name);
-  const { exitCode, output } = await run([bun, "test", ...folders], { show: true });
+  const { exitCode, output } = await run([bun, "test", ...limits, ...options, ...folders], { show: true });
   const counted = (word: string) => Number(output.match(new RegExp(`^ *(\\d+) ${word}$`, "m"))?.[1] ?? 0);
   total.passed += counted("pass");
   // A skipped test is a missing engine: fine for a user who is told, a failure in CI.
