@@ -29,7 +29,7 @@ export interface KeeperLinkOptions {
 }
 
 export interface KeeperCall {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** With the query, after `/v1`. */
   readonly path: string;
   readonly body?: BodyInit;

@@ -5,6 +5,8 @@ import { Engine } from "./engine/engine.ts";
 import { startReaper } from "./engine/reaper.ts";
 import { UseClock } from "./engine/use-clock.ts";
 import { execRoutes } from "./exec/exec-routes.ts";
+import { filesRoutes } from "./files/files-routes.ts";
+import { Pending } from "./files/pending.ts";
 import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
 import { readLastEnd, recordEnd } from "./lifecycle/last-end.ts";
@@ -20,8 +22,8 @@ import { realTimers } from "./terminal/timers.ts";
 import { FileWatches } from "./watch/file-watches.ts";
 import { watchRoutes } from "./watch/routes.ts";
 
-// Stdin given with a command is the largest thing that is sent in one body: 64 MiB as base64 text, with room.
-const MAX_BODY_BYTES = 128 * 1024 * 1024;
+// Files are sent whole, of any size: they stream. What is read into memory at once is the server's to bound.
+const MAX_BODY_BYTES = 2 ** 46;
 // A silent follow or a long exec is never cut. The runtime takes this for unix sockets, too, and needs it there (10 s is
 // its default, and `server.timeout` has no effect), but its types do not know it.
 const NEVER_IDLE: object = { idleTimeout: 0 };
@@ -51,6 +53,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
   const sessions = new Sessions(engine);
   const terminals = new Terminals(engine);
   const fileWatches = new FileWatches();
+  const pending = new Pending(boot.stateDir);
   const lastEnd = readLastEnd(boot);
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
 
@@ -75,6 +78,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...keeperRoutes({ engine, admission, lifecycle, startedAt: engine.now, lastEnd, shutdown }),
     ...lifecycleRoutes(lifecycle),
     ...execRoutes(engine),
+    ...filesRoutes({ pending, recovered: pending.recover() }),
     ...processRoutes(engine),
     ...sessionRoutes(engine, sessions),
     ...terminalRoutes(terminals),

@@ -17,6 +17,7 @@ export const httpStatusOf = {
   fence_stale: 409,
   gone: 410,
   record_expired: 410,
+  precondition_failed: 412,
   too_large: 413,
   limit_reached: 429,
   quota_exceeded: 429,
@@ -29,6 +30,7 @@ export const httpStatusOf = {
   capacity_exhausted: 503,
   capacity_unknown: 503,
   host_storage_unusable: 503,
+  disk_full: 507,
 } as const satisfies Record<string, number>;
 
 export type ErrorCode = keyof typeof httpStatusOf;

@@ -22,7 +22,7 @@ export interface Call {
   again: "safe" | "never";
   query?: Record<string, string | number | boolean | undefined>;
   json?: unknown;
-  body?: Uint8Array;
+  body?: Uint8Array | Blob | ReadableStream<Uint8Array>;
   headers?: Record<string, string>;
   signal?: AbortSignal | undefined;
 }
@@ -135,7 +135,8 @@ export class Client {
     for (const [name, value] of Object.entries(call.query ?? {})) {
       if (value !== undefined) query.set(name, String(value));
     }
-    return query.size === 0 ? this.url + call.path : `${this.url}${call.path}?${query}`;
+    if (query.size === 0) return this.url + call.path;
+    return `${this.url}${call.path}${call.path.includes("?") ? "&" : "?"}${query}`;
   }
 
   #init(call: Call): RequestInit {
@@ -153,6 +154,8 @@ export class Client {
       method: call.method,
       headers,
       ...(body !== undefined && { body: body as BodyInit }),
+      // Node wants to be told that the answer may come before the end of a stream that we send.
+      ...(body instanceof ReadableStream && ({ duplex: "half" } as object)),
       ...(call.signal !== undefined && { signal: call.signal }),
     };
   }

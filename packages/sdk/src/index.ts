@@ -4,6 +4,8 @@ export type {
   CommandState,
   Continuity,
   CreateSandbox,
+  FileInfo,
+  FileType,
   InstanceInfo,
   LeaseInfo,
   Policy,
@@ -28,10 +30,20 @@ export { ScreenModes } from "@holdfast/protocol/screen-modes";
 export { Claim, type ClaimOptions } from "./claims.ts";
 export { Client, type ConnectOptions } from "./client.ts";
 export type { ExecOptions, ExecResult, ExecState, RunOptions } from "./exec.ts";
+export type { FilePath } from "./file-paths.ts";
+export {
+  type FileContent,
+  type FileOptions,
+  Files,
+  type ListFilesOptions,
+  type StatOptions,
+  type WriteOptions,
+} from "./files.ts";
 export type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
 export { Operator } from "./operator.ts";
 export { Process, type SignalName, type StartProcessOptions, type WaitOptions } from "./processes.ts";
+export type { OpenFile, ReadOptions } from "./read-file.ts";
 export { Sandbox } from "./sandbox.ts";
 export {
   type CreateSessionOptions,

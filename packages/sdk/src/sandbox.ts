@@ -25,6 +25,7 @@ import {
   getCommand,
 } from "./exec.ts";
 import { meansEnded } from "./failures.ts";
+import { Files } from "./files.ts";
 import type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 import * as lifecycle from "./lifecycle.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
@@ -66,6 +67,8 @@ import { type FileEvent, type WatchOptions, watchFiles } from "./watch.ts";
  */
 export class Sandbox implements AsyncDisposable {
   readonly id: string;
+  /** Its files: read, write, list, and so on. */
+  readonly files: Files;
   #info: SandboxInfo;
   #held = new AbortController();
   readonly #scope: Scope;
@@ -81,6 +84,7 @@ export class Sandbox implements AsyncDisposable {
       path: lifecycle.sandboxPath(info.id),
       lifetime: () => this.#held.signal,
     };
+    this.files = new Files(this.#scope);
   }
 
   /**

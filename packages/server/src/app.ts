@@ -12,6 +12,7 @@ import type { Log } from "./log.ts";
 import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { fileRoutes } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { lifecycleRoutes } from "./routes/lifecycle.ts";
 import { operatorRoutes } from "./routes/operator.ts";
@@ -97,6 +98,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", sessionRoutes(deps));
   app.route("/v1", terminalRoutes(deps));
   app.route("/v1", watchRoutes(deps));
+  app.route("/v1", fileRoutes(deps));
   app.route("/v1", operatorRoutes(deps));
   return app;
 }
@@ -119,15 +121,15 @@ function refuseUntilReady({ notReady }: AppDeps): Parameters<App["use"]>[1] {
   };
 }
 
-/** A process's stdin, and nothing that only ends like it: a sandbox may be called "stdin". */
-const STREAMING = /^\/v1\/sandboxes\/[^/]+\/processes\/[^/]+\/stdin$/;
+/** A process's stdin and files, and nothing that only ends like it: a sandbox may be called "stdin". */
+const STREAMING = /^\/v1\/sandboxes\/[^/]+\/(?:processes\/[^/]+\/stdin|files|files\/.+)$/;
 
 function jsonBodyLimit(): Parameters<App["use"]>[1] {
   const limit = bodyLimit({
     maxSize: MAX_BODY_BYTES,
     onError: () => {
       throw new HoldfastError("too_large", `a JSON body may have at most ${MAX_BODY_BYTES} bytes`, {
-        hint: "send large input through a process's stdin, which streams",
+        hint: "send large input as a file or through a process's stdin, which stream",
         started: "no",
       });
     },

@@ -15,6 +15,8 @@ export interface Call {
   query<Schema extends z.ZodType>(schema: Schema): z.infer<Schema>;
   /** Throws `claim_lost` if the caller's claim was taken over since. For what goes on after the first check. */
   checkClaim(): void;
+  /** The request counts as not answered until this settles: for bytes that are still on their way. */
+  busyUntil(over: Promise<unknown>): void;
 }
 
 type KeeperServer = Bun.Server<SocketHandler>;
@@ -55,10 +57,12 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
         admission.checkFence(request.headers.get(FENCE_HEADER));
         if (!BEFORE_ADMISSION.has(path)) admission.checkAdmitted();
         const leave = door.enter(path, request);
+        const busy: Promise<unknown>[] = [];
         try {
-          return await handler(callOf({ request, server, door }));
+          return await handler(callOf({ request, server, door, busy }));
         } finally {
-          leave();
+          if (busy.length === 0) leave();
+          else void Promise.allSettled(busy).then(leave);
         }
       } catch (error) {
         return errorResponse(error);
@@ -92,8 +96,13 @@ function checkSecret(request: Request, secret: string): void {
   });
 }
 
-function callOf(parts: { request: Bun.BunRequest; server: KeeperServer; door: Door }): Call {
-  const { request, server, door } = parts;
+function callOf(parts: {
+  request: Bun.BunRequest;
+  server: KeeperServer;
+  door: Door;
+  busy: Promise<unknown>[];
+}): Call {
+  const { request, server, door, busy } = parts;
   const claim = request.headers.get(CLAIM_FENCE_HEADER);
   const params: Record<string, string> = request.params;
   return {
@@ -103,6 +112,7 @@ function callOf(parts: { request: Bun.BunRequest; server: KeeperServer; door: Do
     body: async (schema) => parsed(schema, await jsonOf(request), "the request's body"),
     query: (schema) => parsed(schema, Object.fromEntries(new URL(request.url).searchParams), "the query"),
     checkClaim: () => door.checkClaim(claim),
+    busyUntil: (over) => busy.push(over),
   };
 }
 

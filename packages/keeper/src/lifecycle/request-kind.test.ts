@@ -15,6 +15,8 @@ test.each<[string, string, RequestKind]>([
   ["POST", "/v1/processes/:id/kill", "end"],
   ["POST", "/v1/commands/:id/cancel", "end"],
   ["DELETE", "/v1/sessions/:id", "end"],
+  ["GET", "/v1/files", "work"],
+  ["DELETE", "/v1/files", "work"],
   ["PUT", "/v1/what-is-not-there-yet", "work"],
 ])("%s %s is %s", (method, path, kind) => {
   expect(kindOf(path.split("?")[0] ?? "", { method, url: `http://keeper${path}` })).toBe(kind);

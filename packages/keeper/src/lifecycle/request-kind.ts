@@ -28,6 +28,7 @@ export function kindOf(
 ): RequestKind {
   if (OWN.has(path)) return "own";
   if (path === "/v1/terminals/:id/connect") return isReadOnly(request.url) ? "look" : "work";
+  if (path.startsWith("/v1/files")) return "work"; // also to read: whoever needs a file needs the sandbox
   if (request.method === "GET") return "look";
   return request.method === "DELETE" || ENDS.has(path) ? "end" : "work";
 }

@@ -53,6 +53,50 @@ export async function passOn(c: Context<AppEnv>, inUse: InUse<KeeperLink>, path:
   return reply.body === null ? c.body(null) : c.body(reply.body);
 }
 
+/** What of an answer about a file is the client's business. */
+const FILE_HEADERS = [
+  "content-type",
+  "content-length",
+  "content-range",
+  "accept-ranges",
+  "etag",
+  "last-modified",
+  "holdfast-file-mode",
+];
+
+/** Passes bytes on with what HTTP says about them: status, ranges, conditions. */
+export async function passThrough(
+  c: Context<AppEnv>,
+  inUse: InUse<KeeperLink>,
+  call: KeeperCall,
+): Promise<Response> {
+  const headers: Record<string, string> = {};
+  for (const name of ["range", "if-match"]) {
+    const value = c.req.header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  const { reply } = await sent(c, inUse, (link, claim) =>
+    link.send({ ...call, ...claim, headers, signal: c.req.raw.signal }),
+  );
+  for (const name of FILE_HEADERS) {
+    const value = reply.headers.get(name);
+    if (value !== null) c.header(name, value);
+  }
+  neverHeldBack(c);
+  c.status(reply.status === 206 ? 206 : 200);
+  return reply.body === null ? c.body(null) : c.body(reply.body);
+}
+
+/** What one piece of input may have to be sent again with. */
+const MAX_REPEATABLE_BYTES = 1024 * 1024;
+
+/** Short input can be sent once more to a keeper that was just told to rest; what is long, or endless, streams. */
+export async function repeatable(request: Request): Promise<{ body: BodyInit; isRepeatable: boolean }> {
+  const length = Number(request.headers.get("content-length") ?? Number.NaN);
+  if (length <= MAX_REPEATABLE_BYTES) return { body: await request.arrayBuffer(), isRepeatable: true };
+  return { body: request.body ?? "", isRepeatable: request.body === null };
+}
+
 /** No proxy on the way may hold a live stream back. */
 export function neverHeldBack(c: Context<AppEnv>): void {
   c.header("Cache-Control", "no-store");

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
 import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
 import { withKey } from "../http/idempotency.ts";
-import { ask, passOn, queryOf, tell } from "../http/proxy.ts";
+import { ask, passOn, queryOf, repeatable, tell } from "../http/proxy.ts";
 import { answer, byId, jsonBody, LogQuery, logAnswer, refusals } from "./shared.ts";
 
 const byProcess = byId.extend({ processId: z.string() });
@@ -144,7 +144,8 @@ export function processRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   app.openapi(stdin, async (c) => {
     const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/stdin`;
-    await tell(c, inUse, { method: "POST", path, body: await repeatable(c.req.raw) });
+    const { body } = await repeatable(c.req.raw);
+    await tell(c, inUse, { method: "POST", path, body });
     return c.body(null, 204);
   });
 
@@ -167,15 +168,6 @@ export function processRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   }
 
   return app;
-}
-
-/** What one piece of input may have to be sent again with. */
-const MAX_REPEATABLE_BYTES = 1024 * 1024;
-
-/** Short input can be sent once more to a keeper that was just told to rest; what is long, or endless, streams. */
-async function repeatable(request: Request): Promise<BodyInit> {
-  const length = Number(request.headers.get("content-length") ?? Number.NaN);
-  return length <= MAX_REPEATABLE_BYTES ? request.arrayBuffer() : (request.body ?? "");
 }
 
 function pathOf({ processId }: { processId: string }): string {

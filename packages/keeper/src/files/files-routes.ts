@@ -1,0 +1,125 @@
+import { MAX_LIST_LIMIT } from "@holdfast/protocol";
+import { z } from "zod";
+import type { Call, Routes } from "../http/guard.ts";
+import { about } from "./failures.ts";
+import { listFiles } from "./list.ts";
+import { makeDirectoryAt } from "./make-directory.ts";
+import { moveFile } from "./move.ts";
+import { type Target, targetIn } from "./paths.ts";
+import type { Pending } from "./pending.ts";
+import { readFile } from "./read.ts";
+import { deleteFile } from "./remove.ts";
+import { statFile } from "./stat.ts";
+import { writeFile } from "./write.ts";
+
+// Paths are read from the query as bytes; here they are only known to be there.
+const where = { path: z.string(), root: z.string().optional() };
+const Flag = z.stringbool().default(false);
+const Mode = z
+  .string()
+  .regex(/^[0-7]{3,5}$/, "must be octal, such as 0644")
+  .transform((text) => Number.parseInt(text, 8) & 0o7777);
+
+const PathQuery = z.strictObject(where);
+const WriteQuery = z.strictObject({ ...where, mode: Mode.optional(), sync: Flag, parents: Flag });
+const StatQuery = z.strictObject({ ...where, follow: Flag, hash: z.literal("sha256").optional() });
+const ListQuery = z.strictObject({
+  ...where,
+  depth: z.coerce.number().int().min(1).max(1000).default(1),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_LIMIT).default(1000),
+  cursor: z.string().optional(),
+  hash: z.literal("sha256").optional(),
+});
+const MakeQuery = z.strictObject({ ...where, mode: Mode.optional(), parents: Flag });
+const MoveQuery = z.strictObject({
+  from: z.string(),
+  to: z.string(),
+  root: z.string().optional(),
+  overwrite: Flag,
+});
+const DeleteQuery = z.strictObject({ ...where, recursive: Flag });
+
+/** Files, as the work's user. Every one of these is use of the sandbox, also while its bytes are on their way. */
+export function filesRoutes({ pending, recovered }: { pending: Pending; recovered: Promise<void> }): Routes {
+  const on = async <T>(target: Target, work: () => T | Promise<T>): Promise<T> => {
+    await recovered;
+    return about(target, work);
+  };
+  return {
+    "/v1/files": {
+      GET: (call) => {
+        call.query(PathQuery);
+        const target = targetIn(call.request.url);
+        return on(target, () => answerFile(call, target));
+      },
+      PUT: (call) => {
+        const query = call.query(WriteQuery);
+        const target = targetIn(call.request.url);
+        return on(target, async () => {
+          const { created, file } = await writeFile({ ...writeOf(call), ...query, target }, pending);
+          return Response.json(file, { status: created ? 201 : 200, headers: { ETag: `"${file.etag}"` } });
+        });
+      },
+      DELETE: (call) => {
+        const { recursive } = call.query(DeleteQuery);
+        const target = targetIn(call.request.url);
+        return on(target, async () => {
+          await deleteFile(target, { recursive });
+          return new Response(null, { status: 204 });
+        });
+      },
+    },
+    "/v1/files/stat": {
+      GET: (call) => {
+        const { follow, hash } = call.query(StatQuery);
+        const target = targetIn(call.request.url);
+        const options = { follow, hash: hash !== undefined };
+        return on(target, async () => Response.json(await statFile(target, options)));
+      },
+    },
+    "/v1/files/list": {
+      GET: (call) => {
+        const { depth, limit, cursor, hash } = call.query(ListQuery);
+        const target = targetIn(call.request.url);
+        const request = { target, depth, limit, cursor, hash: hash !== undefined };
+        return on(target, async () => Response.json(await listFiles(request)));
+      },
+    },
+    "/v1/files/mkdir": {
+      POST: (call) => {
+        const query = call.query(MakeQuery);
+        const target = targetIn(call.request.url);
+        return on(target, () => Response.json(makeDirectoryAt(target, query), { status: 201 }));
+      },
+    },
+    "/v1/files/move": {
+      POST: (call) => {
+        const { overwrite } = call.query(MoveQuery);
+        const [from, to] = [targetIn(call.request.url, "from"), targetIn(call.request.url, "to")];
+        return on(from, () => about(to, () => Response.json(moveFile(from, to, { overwrite }))));
+      },
+    },
+  };
+}
+
+function answerFile(call: Call, target: Target): Response {
+  const { headers } = call.request;
+  const { response, over } = readFile({
+    target,
+    range: headers.get("Range"),
+    ifMatch: headers.get("If-Match"),
+  });
+  call.busyUntil(over);
+  return response;
+}
+
+function writeOf({ request, checkClaim }: Call) {
+  return {
+    body: request.body ?? emptyBody(),
+    ifMatch: request.headers.get("If-Match"),
+    ifNoneMatch: request.headers.get("If-None-Match"),
+    check: checkClaim,
+  };
+}
+
+async function* emptyBody(): AsyncGenerator<Uint8Array> {}

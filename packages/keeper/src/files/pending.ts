@@ -1,0 +1,72 @@
+import { readdirSync, readlinkSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
+import { FsError, O, open, resolve } from "./fs-calls.ts";
+import { removeTree } from "./remove.ts";
+
+/**
+ * What is not whole yet lies beside the place where it will be, because only there a rename can put it in place. Each
+ * such name is written down first; the next keeper removes those that a killed one left.
+ */
+const PENDING_PREFIX = ".holdfast-tmp-";
+
+const Note = z.object({ dir: z.base64(), name: z.string().regex(/^\.holdfast-tmp-[0-9a-f]{24}$/) });
+
+export interface PendingName {
+  readonly name: Buffer;
+  /** It was moved into place, or removed. May be called twice. */
+  done(): void;
+}
+
+export class Pending {
+  readonly #dir: string;
+  readonly #mine = new Set<string>();
+
+  constructor(stateDir: string) {
+    this.#dir = join(stateDir, "files", "pending");
+  }
+
+  /** A name that nobody has yet, in an open directory; to be made by the caller. */
+  add(dirFd: number): PendingName {
+    const id = crypto.getRandomValues(Buffer.alloc(12)).toString("hex");
+    const name = `${PENDING_PREFIX}${id}`;
+    const note = join(this.#dir, id);
+    const dir = readlinkSync(`/proc/self/fd/${dirFd}`, { encoding: "buffer" });
+    this.#mine.add(id);
+    writeSmallJson(note, { dir: dir.toString("base64"), name });
+    const done = () => {
+      rmSync(note, { force: true });
+      this.#mine.delete(id);
+    };
+    return { name: Buffer.from(name), done };
+  }
+
+  /** Removes what an earlier keeper was killed over. */
+  async recover(): Promise<void> {
+    for (const id of this.#notes()) {
+      const path = join(this.#dir, id);
+      const note = readSmallJson(path, Note);
+      if (note !== undefined) await removeLeftover(Buffer.from(note.dir, "base64"), Buffer.from(note.name));
+      rmSync(path, { force: true, recursive: true });
+    }
+  }
+
+  #notes(): string[] {
+    try {
+      return readdirSync(this.#dir).filter((id) => !this.#mine.has(id));
+    } catch {
+      return [];
+    }
+  }
+}
+
+/** Its directory may be gone, or be something else by now: then there is nothing of ours. */
+async function removeLeftover(dir: Buffer, name: Buffer): Promise<void> {
+  try {
+    using parent = open(dir, { flags: O.PATH | O.DIRECTORY, resolve: resolve.freely });
+    await removeTree({ dirFd: parent.fd, name });
+  } catch (error) {
+    if (!(error instanceof FsError)) throw error;
+  }
+}

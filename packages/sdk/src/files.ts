@@ -1,0 +1,213 @@
+import type { FileInfo, FileList } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { type FilePath, fileQuery } from "./file-paths.ts";
+import { type ReadOptions, readFile } from "./read-file.ts";
+import { conditionHeaders, type Scope } from "./scope.ts";
+
+/** Options of every call about files. */
+export interface FileOptions {
+  /** A directory that the path must stay below on its whole way; what leads out is refused, also if it is swapped in. */
+  root?: FilePath | undefined;
+  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
+  ifGeneration?: number | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface WriteOptions extends FileOptions {
+  /** Permissions, such as `0o755`. Without it: those of the file that is replaced, else `0o644`. */
+  mode?: number | undefined;
+  /** Resolve only when it is on the disk. */
+  sync?: boolean | undefined;
+  /** Make directories that are missing on the way. */
+  parents?: boolean | undefined;
+  /** Replace it only if its `etag` is still this one; else `precondition_failed`. */
+  ifMatch?: string | undefined;
+  /** Write it only if there is none yet; else `precondition_failed`. */
+  ifAbsent?: boolean | undefined;
+}
+
+export interface StatOptions extends FileOptions {
+  /** Of what a symlink leads to, not of the link. */
+  follow?: boolean | undefined;
+  /** With `sha256` of a file's content. */
+  hash?: "sha256" | undefined;
+}
+
+export interface ListFilesOptions extends FileOptions {
+  /** 1, the default: what is in the directory itself. */
+  depth?: number | undefined;
+  /** With `sha256` of each file's content. */
+  hash?: "sha256" | undefined;
+}
+
+/** What can be written: text, bytes, a Blob, or a stream of bytes of any length. */
+export type FileContent = string | Uint8Array | Blob | ReadableStream<Uint8Array>;
+
+/**
+ * The sandbox's files. Paths are absolute. Each call is a use of the sandbox: it wakes one that sleeps.
+ *
+ * @example
+ * ```ts
+ * await sbx.files.write("/workspace/a.txt", "hi");
+ * const text = await sbx.files.readText("/workspace/a.txt");
+ * for await (const file of sbx.files.list("/workspace", { depth: 3 })) console.log(file.path, file.sizeBytes);
+ * ```
+ */
+export class Files {
+  readonly #scope: Scope;
+
+  constructor(scope: Scope) {
+    this.#scope = scope;
+  }
+
+  /** A whole file, or a range of it, in memory. */
+  async read(path: FilePath, options: ReadOptions = {}): Promise<Uint8Array> {
+    const { stream } = await this.open(path, options);
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  }
+
+  /** A file as text. Bytes that are not UTF-8 become U+FFFD. */
+  async readText(path: FilePath, options: ReadOptions = {}): Promise<string> {
+    return new TextDecoder().decode(await this.read(path, options));
+  }
+
+  /**
+   * A file as a stream, of any size. If the connection breaks, it goes on where it was; if the file was changed
+   * meanwhile, it fails with `precondition_failed` rather than mix two contents.
+   *
+   * @example
+   * ```ts
+   * const { stream, sizeBytes } = await sbx.files.open("/workspace/model.bin");
+   * await stream.pipeTo(destination);
+   * ```
+   */
+  open(path: FilePath, options: ReadOptions = {}) {
+    return readFile(this.#scope, path, options);
+  }
+
+  /**
+   * Writes a file whole or not at all: whoever reads it has the old content or the new. Mode and owner of a file that
+   * is replaced are kept.
+   *
+   * @example
+   * ```ts
+   * await sbx.files.write("/workspace/run.sh", "#!/bin/sh\necho hi\n", { mode: 0o755 });
+   * await sbx.files.write("/workspace/big.bin", blob.stream(), { parents: true });
+   * ```
+   */
+  async write(path: FilePath, content: FileContent, options: WriteOptions = {}): Promise<FileInfo> {
+    const { mode, sync, parents, ifMatch, ifAbsent } = options;
+    const query = { mode: mode === undefined ? undefined : octal(mode), sync, parents };
+    const headers = {
+      ...(ifMatch !== undefined && { "If-Match": `"${ifMatch}"` }),
+      ...(ifAbsent === true && { "If-None-Match": "*" }),
+    };
+    // Again with the same content is as good as once; but a stream is read only once, and a condition was met by us.
+    const isRepeatable = !(content instanceof ReadableStream) && ifMatch === undefined && ifAbsent !== true;
+    const body = typeof content === "string" ? new TextEncoder().encode(content) : content;
+    const again = isRepeatable ? "safe" : "never";
+    return this.#call({ method: "PUT", action: "", paths: { path }, query, options, headers, body, again });
+  }
+
+  /** What a path is; of a symlink, the link itself. `not_found` if there is nothing. */
+  stat(path: FilePath, options: StatOptions = {}): Promise<FileInfo> {
+    const { follow, hash } = options;
+    return this.#call({ method: "GET", action: "/stat", paths: { path }, query: { follow, hash }, options });
+  }
+
+  /** Whether there is anything under this path. */
+  async exists(path: FilePath, options: StatOptions = {}): Promise<boolean> {
+    try {
+      await this.stat(path, options);
+      return true;
+    } catch (error) {
+      if (isMissingFile(error)) return false;
+      throw error;
+    }
+  }
+
+  /**
+   * What is below a directory, each directory before its content, in the order of names. Symlinks are told, not
+   * followed. Reads on page by page.
+   *
+   * @example
+   * ```ts
+   * for await (const { path, type } of sbx.files.list("/workspace", { depth: 10 })) console.log(type, path);
+   * ```
+   */
+  async *list(path: FilePath, options: ListFilesOptions = {}): AsyncGenerator<FileInfo> {
+    const { depth, hash } = options;
+    let cursor: string | undefined;
+    do {
+      const query = { depth, hash, cursor };
+      const page: FileList = await this.#call({
+        method: "GET",
+        action: "/list",
+        paths: { path },
+        query,
+        options,
+      });
+      yield* page.files;
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+  }
+
+  /** Makes a directory. With `parents`, also those above it, and one that is there already is fine. */
+  mkdir(path: FilePath, options: FileOptions & { parents?: boolean; mode?: number } = {}): Promise<FileInfo> {
+    const { parents, mode } = options;
+    const query = { parents, mode: mode === undefined ? undefined : octal(mode) };
+    const again = parents === true ? "safe" : "never";
+    return this.#call({ method: "POST", action: "/mkdir", paths: { path }, query, options, again });
+  }
+
+  /** Renames in one step, within one file system. Replaces nothing unless with `overwrite`. */
+  move(from: FilePath, to: FilePath, options: FileOptions & { overwrite?: boolean } = {}): Promise<FileInfo> {
+    const query = { overwrite: options.overwrite };
+    return this.#call({
+      method: "POST",
+      action: "/move",
+      paths: { from, to },
+      query,
+      options,
+      again: "never",
+    });
+  }
+
+  /** Deletes a file, a symlink or an empty directory; with `recursive`, a directory with all it has. */
+  async delete(path: FilePath, options: FileOptions & { recursive?: boolean } = {}): Promise<void> {
+    const query = { recursive: options.recursive };
+    await this.#call({ method: "DELETE", action: "", paths: { path }, query, options, again: "never" });
+  }
+
+  async #call<T>(call: {
+    method: "GET" | "POST" | "PUT" | "DELETE";
+    action: string;
+    paths: Record<string, FilePath>;
+    query: Record<string, string | number | boolean | undefined>;
+    options: FileOptions;
+    headers?: Record<string, string>;
+    body?: Uint8Array | Blob | ReadableStream<Uint8Array>;
+    again?: "safe" | "never";
+  }): Promise<T> {
+    const { method, action, paths, query, options, headers, body, again = "safe" } = call;
+    const search = fileQuery({ ...paths, root: options.root }, query);
+    const answer = await this.#scope.client.json<T>({
+      method,
+      path: `${this.#scope.path}/files${action}?${search}`,
+      headers: { ...conditionHeaders(options), ...headers },
+      again,
+      signal: options.signal,
+      ...(body !== undefined && { body }),
+    });
+    return answer.body;
+  }
+}
+
+function octal(mode: number): string {
+  return mode.toString(8).padStart(4, "0");
+}
+
+/** The file is missing; not the sandbox, of which the server says the same. */
+function isMissingFile(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === "not_found" && error.details?.errno === "ENOENT";
+}
