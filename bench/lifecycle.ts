@@ -3,7 +3,13 @@ import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { defaultMinFreeDisk, type KeeperControl, type Provider, type Store } from "@holdfast/core";
+import {
+  defaultMinFreeDisk,
+  type KeeperControl,
+  type Provider,
+  plainCapabilities,
+  type Store,
+} from "@holdfast/core";
 import { PostgresStore, SqliteStore } from "@holdfast/store";
 import { SQL } from "bun";
 import { Sandbox } from "holdfast";
@@ -156,13 +162,7 @@ function instantProvider(): Provider {
   const disk = { sizeBytes: 1e12, freeBytes: 1e12, inodes: 0, freeInodes: 0 };
   return {
     kind: "instant",
-    capabilities: {
-      persistentDisk: true,
-      images: false,
-      settleMs: 0,
-      networks: ["none", "full"],
-      limits: { enforced: false, detail: "" },
-    },
+    capabilities: plainCapabilities,
     probe: async () => [],
     launch: async () => {},
     // The keeper's address says which instance it is of.

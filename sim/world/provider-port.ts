@@ -1,14 +1,15 @@
-import type {
-  Capabilities,
-  Capacity,
-  Check,
-  DiskObservation,
-  Found,
-  InstanceRef,
-  LaunchPlan,
-  Observation,
-  Provider,
-  SandboxRef,
+import {
+  type Capabilities,
+  type Capacity,
+  type Check,
+  type DiskObservation,
+  type Found,
+  type InstanceRef,
+  type LaunchPlan,
+  type Observation,
+  type Provider,
+  plainCapabilities,
+  type SandboxRef,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Faults } from "../faults.ts";
@@ -59,13 +60,7 @@ export class ProviderPort implements Provider {
   constructor(options: Options) {
     this.#options = options;
     this.kind = options.backend.kind;
-    this.capabilities = {
-      persistentDisk: true,
-      images: false,
-      settleMs: options.backend.settleMs,
-      networks: ["none", "full"],
-      limits: { enforced: false, detail: "simulated" },
-    };
+    this.capabilities = { ...plainCapabilities, settleMs: options.backend.settleMs };
   }
 
   async probe(): Promise<readonly Check[]> {

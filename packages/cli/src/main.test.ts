@@ -36,6 +36,23 @@ test("create prints the id, ls a table, inspect the facts", async () => {
   expect((await holdfast(["ls", "-q"])).stdout).toBe("sbx_01bcdefgh\n");
 });
 
+test("create says what a sandbox may be and see", async () => {
+  const asked = [
+    ...["--user", "node", "--read-only", "--runtime", "runsc", "--disk", "2g", "--tmpfs", "/cache=64m"],
+    ...["--mount", "/srv/data:/data", "--mount", "/srv/out:/out:rw"],
+  ];
+  expect((await holdfast(["create", ...asked])).code).toBe(0);
+  expect([...fake().sandboxes.values()].at(-1)?.spec).toEqual({
+    ...{ user: "node", readOnly: true, runtime: "runsc", limits: { diskMiB: 2048 }, tmpfs: { "/cache": 64 } },
+    mounts: [
+      { source: "/srv/data", target: "/data" },
+      { source: "/srv/out", target: "/out", writable: true },
+    ],
+  });
+  const unclear = await holdfast(["create", "--mount", "/srv/data"]);
+  expect(unclear).toMatchObject({ code: 2, stderr: expect.stringContaining("Write SOURCE:TARGET") });
+});
+
 test("exec passes streams and the exit code through", async () => {
   await holdfast(["create", "--name", "a"]);
   const ran = await holdfast(["exec", "a", "echo out; echo err >&2; exit 7"]);

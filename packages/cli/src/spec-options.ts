@@ -13,6 +13,12 @@ export interface SpecOptions extends PolicyOptions {
   cpus?: number;
   memory?: number;
   pids?: number;
+  disk?: number;
+  user?: string;
+  readOnly?: true;
+  mount?: Mount[];
+  tmpfs?: Record<string, number>;
+  runtime?: string;
   requireLimits?: true;
 }
 
@@ -41,12 +47,23 @@ export function addSpecOptions(command: Command): Command {
     .option("--cpus <number>", "at most so many processors", parseNumber)
     .option("--memory <amount>", "at most so much memory, such as 512m or 2g", parseMebibytes)
     .option("--pids <count>", "at most so many processes and threads", parseCount)
+    .option("--disk <amount>", "at most so much disk, such as 2g, where the provider can", parseMebibytes)
+    .option("--user <user>", "who work runs as, of the image's users: NAME, UID or UID:GID")
+    .option("--read-only", "only the workspace, the home directory and memory can be written")
+    .option(
+      "--mount <SOURCE:TARGET[:rw]>",
+      "see a directory of the server's machine, where its operator allows it (again for more)",
+      addMount,
+    )
+    .option("--tmpfs <PATH=SIZE>", "a place in memory, such as /cache=256m (again for more)", addTmpfs)
+    .option("--runtime <runtime>", "what runs it, such as runsc for gVisor")
     .option("--require-limits", "fail rather than run without these limits");
 }
 
 export function specOf(options: SpecOptions): CreateSandbox {
-  const { name, provider, image, network, env, label, cpus, memory, pids, requireLimits } = options;
-  const limits = { cpus, memoryMiB: memory, pids, required: requireLimits };
+  const { name, provider, image, network, env, label, cpus, memory, pids, disk, requireLimits } = options;
+  const { user, readOnly, mount: mounts, tmpfs, runtime } = options;
+  const limits = { cpus, memoryMiB: memory, pids, diskMiB: disk, required: requireLimits };
   const limited = Object.values(limits).some((limit) => limit !== undefined);
   return {
     name,
@@ -55,6 +72,7 @@ export function specOf(options: SpecOptions): CreateSandbox {
     network,
     env,
     labels: label,
+    ...{ user, readOnly, mounts, tmpfs, runtime },
     ...policyOf(options),
     ...(limited && { limits }),
   };
@@ -68,6 +86,22 @@ export function addPair(whenAlone: (name: string) => string) {
     if (name === "") throw new InvalidArgumentError("Write NAME=VALUE.");
     return { ...all, [name]: at === -1 ? whenAlone(name) : text.slice(at + 1) };
   };
+}
+
+type Mount = NonNullable<CreateSandbox["mounts"]>[number];
+
+function addMount(text: string, all: Mount[] = []): Mount[] {
+  const [source = "", target = "", access = "ro", ...rest] = text.split(":");
+  const isClear = source !== "" && target !== "" && ["ro", "rw"].includes(access) && rest.length === 0;
+  if (!isClear)
+    throw new InvalidArgumentError("Write SOURCE:TARGET, or SOURCE:TARGET:rw to write there, too.");
+  return [...all, { source, target, ...(access === "rw" && { writable: true }) }];
+}
+
+function addTmpfs(text: string, all: Record<string, number> = {}): Record<string, number> {
+  const at = text.lastIndexOf("=");
+  if (at < 1) throw new InvalidArgumentError("Write PATH=SIZE, such as /cache=256m.");
+  return { ...all, [text.slice(0, at)]: parseMebibytes(text.slice(at + 1)) };
 }
 
 export function ourValue(name: string): string {

@@ -87,8 +87,37 @@ export interface Capabilities {
   /** How long after a create whose answer was lost a look by exact name may still miss it. */
   readonly settleMs: number;
   readonly networks: readonly ("none" | "full")[];
-  readonly limits: { readonly enforced: boolean; readonly detail: string };
+  /** What `full` reaches, and what it does not. */
+  readonly networkDetail: string;
+  readonly limits: {
+    readonly enforced: boolean;
+    readonly detail: string;
+    readonly disk: { readonly enforced: boolean; readonly detail: string };
+  };
+  /** Whether a sandbox may say who its work runs as. */
+  readonly users: boolean;
+  readonly readOnly: boolean;
+  readonly tmpfs: boolean;
+  /** Directories that the operator lets sandboxes see, as he wrote them: `:ro` after one that cannot be written. */
+  readonly mounts: readonly string[];
+  /** Names for `runtime`; empty where it cannot be chosen. */
+  readonly runtimes: readonly string[];
 }
+
+/** A backend that takes nothing special. */
+export const plainCapabilities: Capabilities = {
+  persistentDisk: true,
+  images: false,
+  settleMs: 0,
+  networks: ["none", "full"],
+  networkDetail: "not known",
+  limits: { enforced: false, detail: "none", disk: { enforced: false, detail: "none" } },
+  users: false,
+  readOnly: false,
+  tmpfs: false,
+  mounts: [],
+  runtimes: [],
+};
 
 /** One thing that a backend needs from its machine, whether it is there, and what to type if it is not. */
 export interface Check {

@@ -9,6 +9,7 @@ export * from "./log-frames.ts";
 export * from "./names.ts";
 export * from "./sandbox.ts";
 export * from "./session.ts";
+export { InsidePath, isWithin, Mount } from "./spec-paths.ts";
 export * from "./sse.ts";
 export * from "./terminal.ts";
 export * from "./terminal-socket.ts";

@@ -181,7 +181,21 @@ export const ProviderInfo = z.object({
     images: z.boolean(),
     settleMs: z.number(),
     networks: z.array(z.enum(["none", "full"])),
-    limits: z.object({ enforced: z.boolean(), detail: z.string() }),
+    /** What `full` reaches, and what it does not. */
+    networkDetail: z.string(),
+    limits: z.object({
+      enforced: z.boolean(),
+      detail: z.string(),
+      disk: z.object({ enforced: z.boolean(), detail: z.string() }),
+    }),
+    /** Whether a sandbox may say who its work runs as. */
+    users: z.boolean(),
+    readOnly: z.boolean(),
+    tmpfs: z.boolean(),
+    /** Directories of its machine that the operator lets sandboxes see; `:ro` after one that cannot be written. */
+    mounts: z.array(z.string()),
+    /** Names for `runtime`; empty where it cannot be chosen. */
+    runtimes: z.array(z.string()),
   }),
   /** Memory and disk in bytes. */
   capacity: z.object({ slots: Amount, memory: Amount, disk: Amount }),

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Env, SandboxName } from "./names.ts";
+import { Mounts, Tmpfs } from "./spec-paths.ts";
 
 export const Limits = z.strictObject({
   cpus: z.number().positive().max(1024).optional(),
@@ -7,6 +8,8 @@ export const Limits = z.strictObject({
   memoryMiB: z.number().int().min(64).optional(),
   /** The floor leaves room for the keeper's own threads. */
   pids: z.number().int().min(32).optional(),
+  /** Of everything that it can write to: the workspace, the home directory, and its own layer. */
+  diskMiB: z.number().int().min(16).optional(),
   /** Refuse to start rather than run without these limits. */
   required: z.boolean().optional(),
 });
@@ -33,6 +36,20 @@ const ImageName = z
   .max(255)
   .regex(/^[A-Za-z0-9][A-Za-z0-9._:/@-]*$/, "is not the name of an image");
 
+/** A name or an id that the image knows, or `id:group`. */
+const UserName = z
+  .string()
+  .max(64)
+  .regex(
+    /^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$/,
+    "is not a user: NAME, UID or UID:GID",
+  );
+
+const RuntimeName = z
+  .string()
+  .max(100)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, "is not the name of a runtime");
+
 /** What a user may ask for. Unknown keys are refused: an option that is accepted and ignored is a lie. */
 export const SandboxSpec = z.strictObject({
   provider: z.string().optional(),
@@ -42,6 +59,14 @@ export const SandboxSpec = z.strictObject({
   limits: Limits.optional(),
   /** `none` has no network at all; `full` reaches out, but never the host's loopback. */
   network: z.enum(["none", "full"]).optional(),
+  /** Who the work runs as; without it, a user without any rights. `root` is only ever root inside. */
+  user: UserName.optional(),
+  /** Nothing can be written but the workspace, the home directory, what is in memory, and writable mounts. */
+  readOnly: z.boolean().optional(),
+  mounts: Mounts.optional(),
+  tmpfs: Tmpfs.optional(),
+  /** What runs it, where the provider knows several, such as `runsc` for gVisor. */
+  runtime: RuntimeName.optional(),
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;
 
@@ -88,7 +113,8 @@ export const Continuity = z.enum(["same-process", "same-filesystem", "restored",
 export type Continuity = z.infer<typeof Continuity>;
 
 export const LimitsReport = z.object({
-  state: z.enum(["enforced", "unavailable", "none"]),
+  /** `partial`: some are enforced, and some that were asked for cannot be; the detail says which. */
+  state: z.enum(["enforced", "partial", "unavailable", "none"]),
   detail: z.string().optional(),
 });
 export type LimitsReport = z.infer<typeof LimitsReport>;

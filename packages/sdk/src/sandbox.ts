@@ -94,6 +94,14 @@ export class Sandbox implements AsyncDisposable {
    * ```ts
    * const sbx = await Sandbox.create({ network: "none", limits: { memoryMiB: 512 } });
    * const once = await Sandbox.create({ persistent: false });   // gone when its turn ends
+   * const tight = await Sandbox.create({
+   *   provider: "docker",
+   *   image: "node:22",
+   *   user: "node",
+   *   readOnly: true,
+   *   runtime: "runsc",
+   *   mounts: [{ source: "/srv/data", target: "/data" }],   // where the operator allows it
+   * });
    * ```
    */
   static async create(spec: CreateSandbox = {}, options: CreateOptions = {}): Promise<Sandbox> {

@@ -2,6 +2,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { DEFAULT_PORT, HoldfastError } from "@holdfast/protocol";
+import type { AllowedMount } from "@holdfast/providers";
 
 export interface Config {
   readonly host: string;
@@ -19,6 +20,8 @@ export interface Config {
   readonly dockerCertPath: string | undefined;
   /** For sandboxes in Docker that name none. */
   readonly dockerImage: string | undefined;
+  /** What of this machine sandboxes may see when they ask for it. */
+  readonly allowedMounts: readonly AllowedMount[];
   /** From the environment; wins over the token file. */
   readonly token: string | undefined;
   readonly maxSandboxes: number | null;
@@ -46,6 +49,9 @@ Options:
                                                         (HOLDFAST_PROVIDERS, default local)
   --docker-image IMAGE  for sandboxes in Docker that name none
                                                         (HOLDFAST_DOCKER_IMAGE, default debian:bookworm)
+  --allow-mount DIR[:ro]
+                        sandboxes may mount what is in it; again for more
+                                                        (HOLDFAST_ALLOW_MOUNTS, with commas; default none)
   --max-sandboxes N     instances at a time             (HOLDFAST_MAX_SANDBOXES, default no limit)
   --quota N             instances of one tenant         (HOLDFAST_QUOTA, default no limit)
   --min-free-disk PCT   below this share of free disk no sandbox is started
@@ -79,6 +85,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     dockerHost: env.DOCKER_HOST || undefined,
     dockerCertPath: dockerCertPathOf(env),
     dockerImage: values["docker-image"] ?? (env.HOLDFAST_DOCKER_IMAGE || undefined),
+    allowedMounts: (values["allow-mount"] ?? listOf(env.HOLDFAST_ALLOW_MOUNTS)).map(allowedMountOf),
     token: tokenOf(env.HOLDFAST_TOKEN),
     maxSandboxes: number("max-sandboxes") ?? null,
     quota: number("quota") ?? null,
@@ -120,6 +127,7 @@ function parse(argv: readonly string[]) {
         database: text,
         providers: text,
         "docker-image": text,
+        "allow-mount": { type: "string", multiple: true },
         "max-sandboxes": text,
         quota: text,
         "min-free-disk": text,
@@ -176,6 +184,17 @@ function providersOf(list: string): ProviderKind[] {
 function dockerCertPathOf(env: NodeJS.ProcessEnv): string | undefined {
   if (!env.DOCKER_TLS_VERIFY) return undefined;
   return env.DOCKER_CERT_PATH || join(homedir(), ".docker");
+}
+
+function listOf(text: string | undefined): string[] {
+  return (text ?? "").split(",").filter((one) => one !== "");
+}
+
+function allowedMountOf(text: string): AllowedMount {
+  const readOnly = text.endsWith(":ro");
+  const dir = readOnly ? text.slice(0, -":ro".length) : text;
+  if (!dir.startsWith("/")) throw usageError(`--allow-mount must be an absolute path, not "${text}"`);
+  return { dir: resolve(dir), readOnly };
 }
 
 function levelOf(level: string): string {

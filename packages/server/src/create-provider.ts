@@ -5,14 +5,14 @@ import { currentKeeperBundle } from "./keeper-bundle.ts";
 
 /** The backend of that name, as the configuration has it. */
 export function createProvider(kind: ProviderKind, config: Config): Provider {
-  const { dataDir } = config;
+  const { dataDir, allowedMounts } = config;
   const keeperBundle = currentKeeperBundle();
   switch (kind) {
     case "local":
-      return createLocalProvider({ dataDir, keeperBundle });
+      return createLocalProvider({ dataDir, keeperBundle, allowedMounts });
     case "docker":
       return createDockerProvider({
-        ...{ dataDir, keeperBundle, defaultImage: config.dockerImage },
+        ...{ dataDir, keeperBundle, allowedMounts, defaultImage: config.dockerImage },
         ...{ host: config.dockerHost, certPath: config.dockerCertPath },
       });
     default:

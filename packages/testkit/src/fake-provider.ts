@@ -1,20 +1,21 @@
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type {
-  AbsenceProof,
-  Capabilities,
-  Capacity,
-  Check,
-  DiskObservation,
-  Found,
-  FoundDisk,
-  FoundInstance,
-  InstanceRef,
-  LaunchPlan,
-  Observation,
-  Provider,
-  SandboxRef,
+import {
+  type AbsenceProof,
+  type Capabilities,
+  type Capacity,
+  type Check,
+  type DiskObservation,
+  type Found,
+  type FoundDisk,
+  type FoundInstance,
+  type InstanceRef,
+  type LaunchPlan,
+  type Observation,
+  type Provider,
+  plainCapabilities,
+  type SandboxRef,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { type FakeKeeper, type FakeKeeperState, startFakeKeeper } from "./fake-keeper.ts";
@@ -35,13 +36,7 @@ const GIB = 1024 ** 3;
 /** A provider in memory whose keepers are real sockets that answer just enough. Passes the provider's own suite. */
 export class FakeProvider implements Provider {
   readonly kind = "fake";
-  readonly capabilities: Capabilities = {
-    persistentDisk: true,
-    images: false,
-    settleMs: 0,
-    networks: ["none", "full"],
-    limits: { enforced: false, detail: "a fake has none" },
-  };
+  readonly capabilities: Capabilities = plainCapabilities;
   readonly faults: Faults = {};
   /** What `capacity` answers. */
   room: Capacity = {

@@ -15,7 +15,9 @@ const cases = {
 } as const;
 
 for (const [title, [before, after]] of Object.entries(cases)) {
-  test(`passwd: ${title}`, () => expect(withAccount("/etc/passwd", before, 1000)).toBe(after));
+  test(`passwd: ${title}`, () =>
+    expect(withAccount("/etc/passwd", before, { uid: 1000, gid: 1000 })).toBe(after));
 }
 
-test("group", () => expect(withAccount("/etc/group", "root:x:0:\n", 1000)).toBe("root:x:0:\nuser:x:1000:\n"));
+test("group", () =>
+  expect(withAccount("/etc/group", "root:x:0:\n", { uid: 7, gid: 1000 })).toBe("root:x:0:\nuser:x:1000:\n"));

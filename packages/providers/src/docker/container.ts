@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import type { Mount } from "@holdfast/protocol";
 import { inside } from "../local/inside.ts";
 import type { Image } from "./engine-types.ts";
 import { imageEnvironment } from "./image.ts";
@@ -7,6 +8,7 @@ import { keeperCommand, placeOfPart } from "./inside.ts";
 import { instanceLabels } from "./labels.ts";
 import type { LimitsPlan } from "./limits.ts";
 import { containerName, diskParts, volumeName } from "./names.ts";
+import { type Account, rootCapabilities, type UserIds } from "./user.ts";
 
 export interface ContainerView {
   readonly ref: InstanceRef;
@@ -14,7 +16,10 @@ export interface ContainerView {
   readonly createdAt: number;
   readonly imageName: string;
   readonly image: Image;
-  readonly uid: number;
+  readonly account: Account;
+  readonly ids: UserIds;
+  /** Of the host, with their sources as they really are. */
+  readonly hostMounts: readonly Mount[];
   /** The keeper's bundle, on the host. */
   readonly bundle: string;
   /** Where the keeper makes its socket, on the host. */
@@ -25,23 +30,23 @@ export interface ContainerView {
 /** Shared memory of a browser or a database fits; a sandbox without a memory limit cannot fill the host's memory by it. */
 const SHARED_MEMORY_BYTES = 512 * 1024 * 1024;
 /** In memory, so for small things; programs that are built there must run. */
-const TMP_OPTIONS = "rw,exec,nosuid,nodev,mode=1777,size=1g";
+const TMP_MIB = 1024;
 
 /** The whole request that makes the container: who it is, what it sees, what it may do, and the keeper as its first process. */
 export function containerBody(view: ContainerView): Record<string, unknown> {
-  const { ref, plan, uid, imageName } = view;
+  const { ref, plan, account, imageName } = view;
   return {
     Image: imageName,
     Labels: instanceLabels(ref, { ...plan, createdAt: view.createdAt, spec: specHash(imageName, plan) }),
     Hostname: plan.hostname,
-    User: `${uid}:${uid}`,
+    User: `${account.uid}:${account.gid}`,
     WorkingDir: "/",
     ...insteadOfImage(view),
     HostConfig: {
-      ...separation(plan),
+      ...separation(view),
       ...view.limits.settings,
       Mounts: mounts(view),
-      Tmpfs: { "/tmp": TMP_OPTIONS },
+      Tmpfs: tmpfs(plan),
     },
   };
 }
@@ -58,10 +63,16 @@ function insteadOfImage({ ref, image }: ContainerView): Record<string, unknown> 
   };
 }
 
-function separation({ spec }: LaunchPlan): Record<string, unknown> {
+function separation({ plan: { spec }, account, ids }: ContainerView): Record<string, unknown> {
   return {
     CapDrop: ["ALL"],
+    ...(account.uid === 0 && { CapAdd: rootCapabilities }),
     SecurityOpt: ["no-new-privileges"],
+    ReadonlyRootfs: spec.readOnly ?? false,
+    ...(spec.runtime !== undefined && { Runtime: spec.runtime }),
+    // The user that runs a rootless Podman is root in its containers, unless another is to be that one.
+    ...(ids === "mapped" &&
+      account.uid !== 0 && { UsernsMode: `keep-id:uid=${account.uid},gid=${account.gid}` }),
     NetworkMode: (spec.network ?? "full") === "none" ? "none" : "bridge",
     IpcMode: "private",
     ShmSize: SHARED_MEMORY_BYTES,
@@ -73,7 +84,14 @@ function separation({ spec }: LaunchPlan): Record<string, unknown> {
   };
 }
 
-function mounts({ ref, bundle, run }: ContainerView): unknown[] {
+function tmpfs({ spec }: LaunchPlan): Record<string, string> {
+  const places = Object.entries({ "/tmp": TMP_MIB, ...spec.tmpfs });
+  return Object.fromEntries(
+    places.map(([place, mib]) => [place, `rw,exec,nosuid,nodev,mode=1777,size=${mib}m`]),
+  );
+}
+
+function mounts({ ref, bundle, run, hostMounts }: ContainerView): unknown[] {
   return [
     ...diskParts.map((part) => ({
       Type: "volume",
@@ -82,10 +100,19 @@ function mounts({ ref, bundle, run }: ContainerView): unknown[] {
     })),
     { Type: "bind", Source: bundle, Target: inside.bin, ReadOnly: true },
     { Type: "bind", Source: run, Target: inside.run },
+    ...hostMounts.map(({ source, target, writable = false }) => ({
+      ...{ Type: "bind", Source: source, Target: target, ReadOnly: !writable },
+      // What is mounted there later, on the host or inside, stays on its side.
+      BindOptions: { Propagation: "rprivate" },
+    })),
   ];
 }
 
 /** Of what a running container cannot change. Not of the environment: a hash of a short secret can be guessed. */
-function specHash(image: string, { spec: { network = "full", limits } }: LaunchPlan): string {
-  return createHash("sha256").update(JSON.stringify({ image, network, limits })).digest("hex").slice(0, 16);
+function specHash(
+  image: string,
+  { spec: { env: _, provider: __, network = "full", ...rest } }: LaunchPlan,
+): string {
+  const sorted = Object.entries({ ...rest, image, network }).sort(([a], [b]) => a.localeCompare(b));
+  return createHash("sha256").update(JSON.stringify(sorted)).digest("hex").slice(0, 16);
 }

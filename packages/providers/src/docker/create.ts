@@ -8,18 +8,23 @@ import { sameInstance } from "../local/marker.ts";
 import { legacyIdOf } from "../local/name.ts";
 import { readBootId } from "../local/place.ts";
 import { exists } from "../local/remove-tree.ts";
+import { type MountRules, resolveMounts } from "../mounts.ts";
 import type { DockerApi } from "./api.ts";
 import { containerBody } from "./container.ts";
 import { ensureDisk } from "./disk.ts";
-import type { ContainerStatus, Image, Info } from "./engine-types.ts";
+import { lookIntoImage, withoutDraft } from "./draft.ts";
+import { type ContainerStatus, type Image, type Info, isPodman } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
-import { bootMessage, userInside } from "./inside.ts";
+import type { ImageAccounts } from "./image-accounts.ts";
+import { bootMessage } from "./inside.ts";
 import { planLimits } from "./limits.ts";
 import { containerName } from "./names.ts";
 import { makeRunDir, markStarted, wasStarted, writeBoot } from "./run-dir.ts";
+import { assertRuntime } from "./runtimes.ts";
 import { settleIn } from "./settle-in.ts";
+import { type Account, accountIn, assertUser, plainAccount, userIdsOf } from "./user.ts";
 
 export interface LaunchContext {
   readonly api: DockerApi;
@@ -27,27 +32,35 @@ export interface LaunchContext {
   readonly keeperBundle: string;
   readonly defaultImage: string;
   readonly info: Info;
+  readonly accounts: ImageAccounts;
+  /** What of the host sandboxes may see. */
+  readonly mounts: Omit<MountRules, "asRoot">;
   readonly now: number;
   readonly signal: AbortSignal;
 }
 
 /** Makes the container and starts it, or finds that an earlier call has. One call at a time for a sandbox. */
 export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: LaunchContext): Promise<void> {
-  const { api, layout, signal } = context;
+  const { api, layout, signal, info, accounts } = context;
   const name = containerName(ref);
   await makeLayout(layout);
-  const holder = await holderOf(api, ref, signal);
-  await assertOurs(holder, ref, layout);
+  const found = await holderOf(api, ref, signal);
+  await assertOurs(found, ref, layout);
+  const holder = await withoutDraft(api, found, signal);
   if (await isUnderWay(holder, ref, layout)) return;
 
   const imageName = plan.spec.image ?? context.defaultImage;
   const image = await requireImage(api, imageName, signal);
-  const id =
-    holder.kind === "known" ? holder.container.Id : await make(ref, plan, { ...context, imageName, image });
-  const uid = userInside();
+  const account = await accountFor(ref, plan, { ...context, image, holder });
+  const making = { ...context, imageName, image, account };
+  const id = holder.kind === "known" ? holder.container.Id : await make(ref, plan, making);
   const dir = instanceDir(layout, ref);
-  await settleIn(api, id, { uid, now: context.now, signal });
-  await writeBoot(dir, bootMessage(ref, plan, { image, info: context.info }), uid);
+  const volumesOnly = plan.spec.readOnly === true && !isPodman(info);
+  const texts = volumesOnly
+    ? undefined
+    : await accounts.read(api, { imageId: image.Id, container: id, signal });
+  await settleIn(api, id, { account, texts, volumesOnly, now: context.now, signal });
+  await writeBoot(dir, bootMessage(ref, plan, { image, info, account }), account.uid);
   signal.throwIfAborted();
   await markStarted(dir);
   await start(api, id, name);
@@ -100,16 +113,40 @@ async function obstacleTo(status: ContainerStatus | undefined, dir: string): Pro
   return (await exists(dir)) ? undefined : `its container is there, and its directory ${dir} is gone`;
 }
 
+/** Who the work is; the image is asked where it must be. */
+async function accountFor(
+  ref: InstanceRef,
+  { spec: { user } }: LaunchPlan,
+  { api, accounts, image, holder, info, signal, now }: LaunchContext & { image: Image; holder: Holder },
+): Promise<Account> {
+  const ids = userIdsOf(info);
+  let account = plainAccount(user, ids);
+  if (account === undefined) {
+    const texts =
+      accounts.get(image.Id) ??
+      (holder.kind === "known"
+        ? await accounts.read(api, { imageId: image.Id, container: holder.container.Id, signal })
+        : await lookIntoImage(api, { ref, image, accounts, now, signal }));
+    account = accountIn(texts, user ?? "");
+  }
+  assertUser(account, ids);
+  return account;
+}
+
 /** The volumes, the instance's directory, and the container: named, labelled and not started. Returns its id. */
 async function make(
   ref: InstanceRef,
   plan: LaunchPlan,
-  context: LaunchContext & { imageName: string; image: Image },
+  context: LaunchContext & { imageName: string; image: Image; account: Account },
 ): Promise<string> {
-  const { api, layout, signal, now, imageName, image } = context;
-  const limits = planLimits(plan.spec.limits, context.info);
+  const { api, layout, signal, now, imageName, image, account, info } = context;
+  const limits = planLimits(plan.spec.limits, info);
+  const ids = userIdsOf(info);
+  const asRoot = account.uid === 0 && ids === "any";
+  const hostMounts = await resolveMounts(plan.spec.mounts, { ...context.mounts, asRoot });
+  assertRuntime(plan.spec.runtime, info);
   await ensureDisk(api, ref, { now, signal });
-  const uid = userInside();
+  const { uid } = account;
   return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
     const { lifetimeSeconds, fence } = plan;
     const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid, limits: limits.report, cgroups: [] };
@@ -117,8 +154,20 @@ async function make(
     await makeRunDir(layout, identity);
     signal.throwIfAborted();
     const run = join(instanceDir(layout, ref), "run");
-    const body = containerBody({ ref, plan, createdAt: now, imageName, image, uid, bundle, run, limits });
-    return create(api, containerName(ref), body);
+    const view = {
+      ref,
+      plan,
+      createdAt: now,
+      imageName,
+      image,
+      account,
+      ids,
+      hostMounts,
+      bundle,
+      run,
+      limits,
+    };
+    return create(api, containerName(ref), containerBody(view));
   });
 }
 

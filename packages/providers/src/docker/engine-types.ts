@@ -62,4 +62,16 @@ export interface Info {
   readonly CpuCfsQuota: boolean;
   readonly PidsLimit: boolean;
   readonly SecurityOptions: readonly string[] | null;
+  /** How layers are kept, with facts such as the file system below. */
+  readonly Driver: string;
+  readonly DriverStatus: readonly (readonly [string, string])[] | null;
+  readonly Runtimes?: Readonly<Record<string, unknown>> | null;
+  /** Podman alone says these. */
+  readonly BuildahVersion?: string;
+  readonly Rootless?: boolean;
+}
+
+/** It speaks the same API, and ignores some of what is asked in it. */
+export function isPodman(info: Info): boolean {
+  return info.BuildahVersion !== undefined;
 }

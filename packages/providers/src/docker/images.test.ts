@@ -74,10 +74,12 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
   test(
     "the files of workspace and home are there in the next generation, also where work had locked them",
     async () => {
-      const ref = await machine.launch({ network: "none" });
-      await machine.exec(ref, "echo one > /workspace/a; echo two > ~/b; echo gone > /tmp/c; chmod 0 ~");
+      const spec = { image: machine.daemon.images.busybox, network: "none" } as const;
+      const ref = await machine.launch(spec);
+      const wrote = "echo one > /workspace/a; echo two > ~/b; echo gone > /tmp/c; chmod 0 ~";
+      expect(await machine.exec(ref, wrote)).toMatchObject({ exitCode: 0 });
       await machine.provider.stop(ref, "graceful", AbortSignal.timeout(20_000));
-      const next = await machine.launch({ network: "none" }, { ...ref, instanceId: "next", generation: 2 });
+      const next = await machine.launch(spec, { ...ref, instanceId: "next", generation: 2 });
       const read = await machine.exec(
         next,
         "cat /workspace/a ~/b /tmp/c 2>/dev/null; stat -c %u:%g ~ /workspace",

@@ -1,10 +1,10 @@
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import type { KeeperBoot } from "@holdfast/protocol";
-import { isRoot } from "../local/host-user.ts";
 import { baseEnvironment, inside } from "../local/inside.ts";
 import type { Image, Info } from "./engine-types.ts";
 import { imageEnvironment } from "./image.ts";
 import type { DiskPart } from "./names.ts";
+import type { Account } from "./user.ts";
 
 /** Where the keeper finds its boot message: in its run directory, until it has read it. */
 export const BOOT_FILE = "boot.json";
@@ -15,14 +15,6 @@ export const placeOfPart: Readonly<Record<DiskPart, string>> = {
   home: inside.home,
   state: inside.state,
 };
-
-/**
- * Keeper and work are one user, and not root. A container's ids are the host's: a server of a plain user shares files
- * with the container only under its own.
- */
-export function userInside(): number {
-  return isRoot() ? inside.uid : (process.getuid?.() ?? inside.uid);
-}
 
 /** The keeper, from its own bundle: nothing of the image is needed for it. */
 export function keeperCommand(name: string): string[] {
@@ -41,7 +33,7 @@ export function keeperCommand(name: string): string[] {
 export function bootMessage(
   ref: InstanceRef,
   plan: LaunchPlan,
-  { image, info }: { image: Image; info: Info },
+  { image, info, account }: { image: Image; info: Info; account: Account },
 ): KeeperBoot {
   return {
     secret: plan.secret,
@@ -50,7 +42,7 @@ export function bootMessage(
     generation: ref.generation,
     socketPath: inside.socket,
     stateDir: inside.state,
-    env: { ...environmentOf(image), ...plan.spec.env },
+    env: { ...environmentOf(image, account), ...plan.spec.env },
     cwd: inside.workspace,
     // Docker mounts the container's own groups there; where it does not, nothing is counted.
     memoryCgroupDir: info.CgroupVersion === "2" ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory",
@@ -58,11 +50,11 @@ export function bootMessage(
 }
 
 /** The image's, but for who the user is: that is not the image's user. Its shell, if any, is found by the keeper. */
-function environmentOf(image: Image): Record<string, string> {
-  const { HOME, USER, LOGNAME, LANG } = baseEnvironment;
+function environmentOf(image: Image, { name }: Account): Record<string, string> {
+  const { HOME, LANG } = baseEnvironment;
   const { PATH = "", ...ofImage } = imageEnvironment(image);
   const path = PATH === "" ? baseEnvironment.PATH : `${inside.home}/.local/bin:${PATH}`;
-  return definedOnly({ LANG, ...ofImage, PATH: path, HOME, USER, LOGNAME });
+  return definedOnly({ LANG, ...ofImage, PATH: path, HOME, USER: name, LOGNAME: name });
 }
 
 function definedOnly(values: Record<string, string | undefined>): Record<string, string> {

@@ -1,10 +1,12 @@
 import { join } from "node:path";
-import type { Capabilities, Provider, SandboxRef } from "@holdfast/core";
+import type { Provider, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { SandboxLocks } from "../local/sandbox-locks.ts";
 import { namingStorage } from "../local/storage.ts";
+import type { AllowedMount } from "../mounts.ts";
 import { DockerApi } from "./api.ts";
+import { capabilitiesOf } from "./capabilities.ts";
 import { measureCapacity } from "./capacity.ts";
 import { beginLaunch } from "./create.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
@@ -12,7 +14,7 @@ import { deleteDisk } from "./disk.ts";
 import type { Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { findImage } from "./image.ts";
-import { canLimit } from "./limits.ts";
+import { ImageAccounts } from "./image-accounts.ts";
 import { containerName } from "./names.ts";
 import { observeInstance } from "./observe.ts";
 import { probeDocker } from "./probe.ts";
@@ -31,23 +33,21 @@ export interface DockerProviderOptions {
   readonly certPath?: string | undefined;
   /** For sandboxes that do not name one. */
   readonly defaultImage?: string | undefined;
+  /** What of this machine sandboxes may see; without it, nothing. */
+  readonly allowedMounts?: readonly AllowedMount[] | undefined;
 }
 
 const DEFAULT_HOST = "unix:///var/run/docker.sock";
 /** Bash, coreutils, perl and apt, and nothing that has to be explained. */
 const DEFAULT_IMAGE = "debian:bookworm";
-/**
- * A daemon that is asked by exact name sees every container that it has made. It may be just making one for a server
- * that has died: that takes as long as the image's own files in `/workspace` need to be copied into the new volume.
- */
-const SETTLE_MS = 10_000;
-
 /** Instances in containers of a Docker daemon on this machine. Several servers may share a data dir. */
 export function createDockerProvider(options: DockerProviderOptions): Provider {
   const { dataDir, keeperBundle, host = DEFAULT_HOST, defaultImage = DEFAULT_IMAGE, certPath } = options;
   const api = new DockerApi(host, { certPath, runDir: join(dataDir, "docker/ssh") });
   const layout = layoutOf(join(dataDir, "docker"));
   const locks = new SandboxLocks(layout);
+  const accounts = new ImageAccounts();
+  const mounts = { allowed: options.allowedMounts ?? [], dataDir };
   let known: Info | undefined;
   const askDaemon = async (signal: AbortSignal): Promise<Info> => {
     known = await api.json<Info>({ method: "GET", path: "/info", signal });
@@ -65,7 +65,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   const provider: Provider = {
     kind: "docker",
     get capabilities() {
-      return capabilitiesOf(known);
+      return capabilitiesOf(known, mounts.allowed);
     },
     probe: () =>
       probeDocker({
@@ -76,8 +76,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         tryLaunch: () => tryLaunch(provider, Date.now()),
       }),
     async launch(ref, plan, signal) {
-      const machine = { api, layout, keeperBundle, defaultImage, info: await info(signal) };
-      const context = { ...machine, now: Date.now(), signal };
+      const machine = { api, layout, keeperBundle, defaultImage, accounts, mounts };
+      const context = { ...machine, info: await info(signal), now: Date.now(), signal };
       await alone(ref, signal, () => beginLaunch(ref, plan, context));
       await untilReady(ref, { api, layout, signal });
     },
@@ -92,16 +92,6 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     capacity: async (signal) => measureCapacity(await askDaemon(signal)),
   };
   return provider;
-}
-
-function capabilitiesOf(info: Info | undefined): Capabilities {
-  return {
-    persistentDisk: true,
-    images: true,
-    settleMs: SETTLE_MS,
-    networks: ["none", "full"],
-    limits: info === undefined ? { enforced: false, detail: "not probed yet" } : canLimit(info),
-  };
 }
 
 async function assertNoInstance(

@@ -25,7 +25,8 @@ export async function makeRunDir(layout: Layout, identity: Identity): Promise<vo
   if (await exists(dir)) return;
   const draft = draftDir(layout, identity.ref);
   await removeTree(draft);
-  await makeDir(draft, { mode: 0o711 });
+  // Closed to others: in `run/` root of a container could leave programs that make whoever starts them the host's root.
+  await makeDir(draft, { mode: 0o700 });
   await makeDir(join(draft, SOCKET_DIR), { mode: 0o700 });
   await makeDir(join(draft, "run"), { mode: 0o700, uid: identity.uid });
   await writeIdentity(draft, identity);

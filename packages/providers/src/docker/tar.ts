@@ -3,6 +3,8 @@ export interface TarEntry {
   /** Relative to where it is unpacked. */
   readonly path: string;
   readonly uid: number;
+  /** Without it, as the user's. */
+  readonly gid?: number;
   readonly mode: number;
   /** Without it, a directory. */
   readonly content?: string;
@@ -19,7 +21,7 @@ export function tarOf(entries: readonly TarEntry[], options: { now: number }): U
   return Uint8Array.from(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
 }
 
-function header({ path, uid, mode, content }: TarEntry, size: number, now: number): Buffer {
+function header({ path, uid, gid = uid, mode, content }: TarEntry, size: number, now: number): Buffer {
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, offset: number, length: number): void => {
     const digits = value.toString(8).padStart(length - 1, "0");
@@ -30,7 +32,7 @@ function header({ path, uid, mode, content }: TarEntry, size: number, now: numbe
   block.write(path, 0, 100, "utf8");
   octal(mode, 100, 8);
   octal(uid, 108, 8);
-  octal(uid, 116, 8);
+  octal(gid, 116, 8);
   octal(size, 124, 12);
   octal(Math.floor(now / 1000), 136, 12);
   block.write("        ", 148, "latin1");

@@ -6,6 +6,7 @@ import { type Layout, layoutOf } from "../local/layout.ts";
 import { type Call, DockerApi } from "./api.ts";
 import { beginLaunch } from "./create.ts";
 import type { Info } from "./engine-types.ts";
+import { ImageAccounts } from "./image-accounts.ts";
 import { containerName } from "./names.ts";
 import { untilReady } from "./ready.ts";
 import { stopInstance } from "./stop.ts";
@@ -90,6 +91,8 @@ async function beginWith(api: DockerApi, machine: DockerMachine, ref: InstanceRe
     signal,
     keeperBundle,
     defaultImage: daemon.images.debian,
+    accounts: new ImageAccounts(),
+    mounts: { allowed: [], dataDir: machine.dataDir },
     now: Date.now(),
   };
   await beginLaunch(ref, machine.plan({ network: "none" }), context);

@@ -1,5 +1,6 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import type { Mount } from "@holdfast/protocol";
 import { generatedEtcFiles, hostEtcFiles } from "./etc-files.ts";
 import { inside, keeperArgv, SECCOMP_FD } from "./inside.ts";
 
@@ -14,6 +15,10 @@ export interface SandboxView {
   /** With `full`, whoever starts bubblewrap has already made an own network namespace. */
   readonly network: "none" | "full";
   readonly memoryCgroup: string | undefined;
+  /** Of the host, with their sources as they really are. */
+  readonly mounts: readonly Mount[];
+  /** Places in memory, with their sizes in MiB. */
+  readonly tmpfs: Readonly<Record<string, number>>;
 }
 
 /** Shared memory of a browser or a database fits; a sandbox without a memory limit cannot fill the host's memory by it. */
@@ -29,6 +34,7 @@ export function bwrapArgs(view: SandboxView): string[] {
     ...etcFiles(join(view.instance, "etc")),
     ...devices(),
     ...ownDirectories(view),
+    ...askedFor(view),
     // All that is left is bubblewrap's own root directory, in memory.
     ...["--remount-ro", "/", "--chdir", "/"],
     "--",
@@ -84,4 +90,19 @@ function ownDirectories(view: SandboxView): string[] {
     ...["--ro-bind", view.bundle, inside.bin],
     ...(memoryCgroup === undefined ? [] : ["--ro-bind", memoryCgroup, inside.memoryCgroup]),
   ];
+}
+
+/** From the outside in, so that one below another is not hidden by it. */
+function askedFor({ mounts, tmpfs }: SandboxView): string[] {
+  const places = [
+    ...Object.entries(tmpfs).map(([target, mib]) => ({
+      target,
+      args: ["--perms", "1777", "--size", String(mib * 1024 * 1024), "--tmpfs", target],
+    })),
+    ...mounts.map(({ source, target, writable }) => ({
+      target,
+      args: [writable ? "--bind" : "--ro-bind", source, target],
+    })),
+  ];
+  return places.sort((a, b) => a.target.length - b.target.length).flatMap(({ args }) => args);
 }

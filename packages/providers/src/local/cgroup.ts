@@ -43,13 +43,15 @@ export function maxProcesses(limits: Limits | undefined): number {
   return (limits?.pids ?? DEFAULT_PIDS) + OWN_PIDS - KEEPER_RESERVE;
 }
 
+/** A sandbox's files are in a folder, and a folder has no size. */
+export const NO_DISK_LIMIT = "the local provider keeps files in folders, which cannot be limited";
+
 /** Decides; changes nothing. Refuses where limits are required and cannot be had. */
 export function planLimits(name: string, limits: Limits | undefined, host: CgroupHost): LimitsPlan {
   const wanted = { ...limits, pids: (limits?.pids ?? DEFAULT_PIDS) + OWN_PIDS };
   const problem = problemWith(wanted, host);
   if (problem !== undefined) return withoutLimits(limits, problem);
-  const detail = `${describe(limits)}, by ${host.detail}`;
-  const report = { state: "enforced", detail } as const;
+  const report = reportOf(limits, host);
   switch (host.kind) {
     case "v1":
       return { report, prefix: [], ...groupsV1(name, wanted, host.parents) };
@@ -130,13 +132,22 @@ function problemWith(wanted: Limits, host: CgroupHost): string | undefined {
 }
 
 function withoutLimits(limits: Limits | undefined, reason: string): LimitsPlan {
-  if (limits?.required) {
-    throw new HoldfastError("unsupported", `limits cannot be enforced on this machine: ${reason}`, {
-      hint: 'Leave out limits.required to run without them, or let "holdfast doctor" say what is missing.',
-      started: "no",
-    });
-  }
+  if (limits?.required) throw refused(reason);
   return { report: { state: "unavailable", detail: reason }, groups: [], prefix: [], memoryDir: undefined };
+}
+
+function refused(reason: string): HoldfastError {
+  return new HoldfastError("unsupported", `limits cannot be enforced on this machine: ${reason}`, {
+    hint: 'Leave out limits.required to run without them, or let "holdfast doctor" say what is missing.',
+    started: "no",
+  });
+}
+
+function reportOf(limits: Limits | undefined, host: CgroupHost): LimitsReport {
+  const detail = `${describe(limits)}, by ${host.detail}`;
+  if (limits?.diskMiB === undefined) return { state: "enforced", detail };
+  if (limits.required) throw refused(NO_DISK_LIMIT);
+  return { state: "partial", detail: `${detail}; not the disk: ${NO_DISK_LIMIT}` };
 }
 
 function describe(limits: Limits | undefined): string {

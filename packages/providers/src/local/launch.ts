@@ -1,6 +1,7 @@
 import { basename, join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import { type AllowedMount, resolveMounts } from "../mounts.ts";
 import { withBundle } from "./bundle.ts";
 import { groupName, type LimitsPlan, makeGroups, maxProcesses, planLimits } from "./cgroup.ts";
 import type { CgroupHost } from "./cgroup-host.ts";
@@ -22,6 +23,7 @@ export interface LaunchContext {
   /** Where the keeper's bundle comes from. */
   readonly keeperBundle: string;
   readonly cgroups: CgroupHost;
+  readonly allowedMounts: readonly AllowedMount[];
   readonly now: number;
   readonly signal: AbortSignal;
 }
@@ -42,6 +44,8 @@ export async function beginLaunch(
   await assertOurs(holder, ref, layout);
   if (holder.kind === "known" && (await wasStarted(layout, ref))) return undefined;
 
+  const rules = { allowed: context.allowedMounts, dataDir: layout.dataDir, asRoot: false };
+  const mounts = await resolveMounts(plan.spec.mounts, rules);
   const limits = planLimits(groupName(layout, ref), plan.spec.limits, context.cgroups);
   const { lifetimeSeconds, fence, hostname } = plan;
   const marker: Marker = { ref, createdAt: context.now, lifetimeSeconds, fence };
@@ -62,6 +66,8 @@ export async function beginLaunch(
     instance,
     network,
     memoryCgroup,
+    mounts,
+    tmpfs: plan.spec.tmpfs ?? {},
   };
   const cgroups = limits.groups.map((group) => group.dir);
   return startLauncher({ view, uid, cgroups, limitsPrefix: limits.prefix });

@@ -21,6 +21,8 @@ test("limits that cannot be enforced are reported, and refused where they are re
   const withoutCpu = { kind: "v1", detail: "cgroup v1", parents: { pids: "/p" } } as const;
   expect(() => planLimits("hf-a-g1", { cpus: 1, required: true }, withoutCpu)).toThrow(/cpu controller/);
   expect(planLimits("hf-a-g1", {}, withoutCpu).report.state).toBe("enforced");
+  expect(planLimits("hf-a-g1", { diskMiB: 64 }, v2).report).toMatchObject({ state: "partial" });
+  expect(() => planLimits("hf-a-g1", { diskMiB: 64, required: true }, v2)).toThrow(/folders/);
 });
 
 test("with cgroup v2 one group has every limit", () => {

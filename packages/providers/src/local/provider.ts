@@ -1,6 +1,15 @@
-import type { Capabilities, Check, InstanceRef, Provider, SandboxRef } from "@holdfast/core";
-import { HoldfastError } from "@holdfast/protocol";
+import {
+  type Capabilities,
+  type Check,
+  type InstanceRef,
+  type Provider,
+  plainCapabilities,
+  type SandboxRef,
+} from "@holdfast/core";
+import { HoldfastError, type SandboxSpec } from "@holdfast/protocol";
+import { type AllowedMount, printAllowed } from "../mounts.ts";
 import { measureCapacity } from "./capacity.ts";
+import { NO_DISK_LIMIT } from "./cgroup.ts";
 import { type CgroupHost, findCgroupHost } from "./cgroup-host.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
@@ -20,11 +29,13 @@ export interface LocalProviderOptions {
   readonly dataDir: string;
   /** A directory named by its content, with `ld.so`, `lib/` and `keeper`. */
   readonly keeperBundle: string;
+  /** What of this machine sandboxes may see beside its programs; without it, nothing. */
+  readonly allowedMounts?: readonly AllowedMount[] | undefined;
 }
 
 /** Instances in namespaces of this machine's kernel, made by bubblewrap. Several servers may share a data dir. */
 export function createLocalProvider(options: LocalProviderOptions): Provider {
-  const { dataDir, keeperBundle } = options;
+  const { dataDir, keeperBundle, allowedMounts = [] } = options;
   const layout = layoutOf(dataDir);
   const locks = new SandboxLocks(layout);
   const cgroups = once(findCgroupHost);
@@ -35,18 +46,19 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
   return {
     kind: "local",
     get capabilities() {
-      return capabilities ?? capabilitiesOf(undefined);
+      return capabilities ?? capabilitiesOf(undefined, allowedMounts);
     },
     async probe(): Promise<readonly Check[]> {
       const host = await cgroups();
-      capabilities = capabilitiesOf(host);
+      capabilities = capabilitiesOf(host, allowedMounts);
       return probeHost({ layout, keeperBundle, cgroups: host });
     },
     async launch(ref, plan, signal) {
       // Before anything is made.
-      assertNoImage(plan.spec.image);
+      assertSupported(plan.spec);
       if ((plan.spec.network ?? "full") === "full") assertFullNetwork();
-      const context = { layout, keeperBundle, signal, cgroups: await cgroups(), now: Date.now() };
+      const machine = { layout, keeperBundle, allowedMounts, cgroups: await cgroups() };
+      const context = { ...machine, signal, now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
       await untilReady(ref, { layout, launcher: launcher?.exited, signal });
     },
@@ -71,26 +83,44 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
   };
 }
 
-function capabilitiesOf(host: CgroupHost | undefined): Capabilities {
+function capabilitiesOf(host: CgroupHost | undefined, allowedMounts: readonly AllowedMount[]): Capabilities {
   return {
-    persistentDisk: true,
-    images: false,
+    ...plainCapabilities,
     // A look by name is a look at this machine's own processes: it misses nothing that was started before it.
     settleMs: 0,
     networks: fullNetworkProblem() === undefined ? ["none", "full"] : ["none"],
+    networkDetail: "out; not to this machine, nor to other sandboxes",
     limits: {
       enforced: host !== undefined && host.kind !== "unavailable",
       detail: host?.detail ?? "not probed yet",
+      disk: { enforced: false, detail: NO_DISK_LIMIT },
     },
+    // It always is: nothing but the workspace, the home directory and the places for temporary files can be written.
+    readOnly: true,
+    tmpfs: true,
+    mounts: allowedMounts.map(printAllowed),
   };
 }
 
-function assertNoImage(image: string | undefined): void {
-  if (image === undefined) return;
-  throw new HoldfastError("unsupported", `the local provider has no images: it cannot start from ${image}`, {
-    hint: "Leave out `image` to use this machine's own programs, or choose a provider that has images, such as docker.",
-    started: "no",
-  });
+function assertSupported({ image, user, runtime }: SandboxSpec): void {
+  if (image !== undefined) {
+    const hint =
+      "Leave out `image` to use this machine's own programs, or choose a provider that has images, such as docker.";
+    throw unsupported(`the local provider has no images: it cannot start from ${image}`, hint);
+  }
+  if (user !== undefined) {
+    throw unsupported(
+      `the local provider has one user for all work: it cannot run as ${user}`,
+      "Leave out `user`.",
+    );
+  }
+  if (runtime !== undefined) {
+    throw unsupported(`the local provider has no runtime ${runtime}`, "Leave out `runtime`.");
+  }
+}
+
+function unsupported(message: string, hint: string): HoldfastError {
+  return new HoldfastError("unsupported", message, { hint, started: "no" });
 }
 
 async function assertNoInstance(ref: SandboxRef, layout: Layout): Promise<void> {

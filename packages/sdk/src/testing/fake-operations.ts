@@ -22,7 +22,17 @@ export const fakeProvider: ProviderInfo = {
     images: false,
     settleMs: 0,
     networks: ["none", "full"],
-    limits: { enforced: false, detail: "no control groups" },
+    networkDetail: "out, and never to this machine",
+    limits: {
+      enforced: false,
+      detail: "no control groups",
+      disk: { enforced: false, detail: "no quotas" },
+    },
+    users: false,
+    readOnly: false,
+    tmpfs: false,
+    mounts: [],
+    runtimes: [],
   },
   capacity: {
     slots: { used: 3, total: 10 },

@@ -155,12 +155,12 @@ export class Lifecycle<Link extends KeeperControl> {
     const { nextProbeAt, lastError, closedBecause } = this.#hosts.get(kind);
     const state = nextProbeAt !== null ? "unreachable" : closedBecause !== null ? "closed" : "ok";
     const reason = nextProbeAt !== null ? lastError : closedBecause;
-    const { networks, ...rest } = capabilities;
+    const { networks, mounts, runtimes, ...rest } = capabilities;
     return {
       provider: kind,
       state,
       ...(reason !== null && { reason }),
-      capabilities: { ...rest, networks: [...networks] },
+      capabilities: { ...rest, networks: [...networks], mounts: [...mounts], runtimes: [...runtimes] },
       capacity: await this.#capacity(kind),
     };
   }

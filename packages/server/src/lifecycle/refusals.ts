@@ -3,7 +3,6 @@ import {
   type Holding,
   inTheWay,
   MAX_LAUNCH_FAILURES,
-  type Provider,
   type SandboxRow,
   stateOf,
   type Tombstone,
@@ -24,38 +23,6 @@ export interface Asked {
   readonly claimToken?: string;
   /** How long to wait for room. */
   readonly queueMs?: number;
-}
-
-/** Refuses at creation what could only fail later. */
-export function checkSupported(provider: Provider, spec: SandboxSpec): void {
-  const { capabilities, kind } = provider;
-  if (spec.image !== undefined && !capabilities.images) {
-    throw new HoldfastError(
-      "unsupported",
-      `provider ${kind} has no images: it cannot start from ${spec.image}`,
-      {
-        hint: "leave out `image` to use this machine's own programs, or choose a provider that has images (`holdfast providers`)",
-        started: "no",
-      },
-    );
-  }
-  const network = spec.network ?? "full";
-  if (!capabilities.networks.includes(network)) {
-    throw new HoldfastError(
-      "unsupported",
-      `provider ${kind} cannot give network "${network}" on this machine`,
-      {
-        hint: `run \`holdfast doctor\` for what is missing, or ask for network: ${capabilities.networks.map((n) => `"${n}"`).join(" or ")}`,
-        started: "no",
-      },
-    );
-  }
-  if (spec.limits?.required && !capabilities.limits.enforced) {
-    throw new HoldfastError("unsupported", `limits cannot be enforced here: ${capabilities.limits.detail}`, {
-      hint: "leave out limits.required to run without them, or see `holdfast doctor`",
-      started: "no",
-    });
-  }
 }
 
 /** A policy that is not asked for may be any. */

@@ -31,7 +31,6 @@ import {
   type Asked,
   absent,
   checkMemory,
-  checkSupported,
   deleting,
   noSuchProvider,
   notRunning,
@@ -39,6 +38,7 @@ import {
   sameSpec,
 } from "./refusals.ts";
 import type { Room } from "./room.ts";
+import { checkSupported } from "./supported.ts";
 import { withUse } from "./use.ts";
 import { claimOf, type InUse, type NewId, Waker } from "./waker.ts";
 

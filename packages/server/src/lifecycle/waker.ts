@@ -131,7 +131,7 @@ export class Waker<Link extends KeeperControl> {
     now: number,
   ): Promise<NewLease> {
     const { store, newId } = this.#deps;
-    const { memoryMiB } = sandbox.spec.limits ?? {};
+    const { memoryMiB, diskMiB } = sandbox.spec.limits ?? {};
     return {
       instanceId: newId("instance"),
       installationId: await store.installationId(),
@@ -141,7 +141,7 @@ export class Waker<Link extends KeeperControl> {
       secret: newId("secret"),
       reservation: {
         memoryBytes: memoryMiB === undefined ? DEFAULT_MEMORY_BYTES : memoryMiB * 1024 ** 2,
-        diskBytes: DEFAULT_DISK_BYTES,
+        diskBytes: diskMiB === undefined ? DEFAULT_DISK_BYTES : diskMiB * 1024 ** 2,
       },
       createdAt: now,
       notAfter: now + NOT_AFTER_MS,
