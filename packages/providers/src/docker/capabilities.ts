@@ -1,7 +1,8 @@
 import { type Capabilities, plainCapabilities } from "@holdfast/core";
 import { type AllowedMount, printAllowed } from "../mounts.ts";
-import { type Info, isPodman } from "./engine-types.ts";
+import type { Info } from "./engine-types.ts";
 import { canLimit, canLimitDisk } from "./limits.ts";
+import { networkDetail } from "./network.ts";
 import { runtimesOf } from "./runtimes.ts";
 
 /**
@@ -21,9 +22,7 @@ export function capabilitiesOf(info: Info | undefined, allowedMounts: readonly A
   if (info === undefined) return { ...common, limits: { ...unknown, disk: unknown } };
   return {
     ...common,
-    networkDetail: isPodman(info)
-      ? "out, to services of this machine that listen on all addresses, and to other sandboxes: Podman cannot keep them apart"
-      : "out, and to services of this machine that listen on all addresses; not to other sandboxes",
+    networkDetail: networkDetail(info),
     limits: { ...canLimit(info), disk: canLimitDisk(info) },
     runtimes: runtimesOf(info),
   };

@@ -8,6 +8,7 @@ import { keeperCommand, placeOfPart } from "./inside.ts";
 import { instanceLabels } from "./labels.ts";
 import type { LimitsPlan } from "./limits.ts";
 import { containerName, diskParts, volumeName } from "./names.ts";
+import { networkMode } from "./network.ts";
 import { type Account, rootCapabilities, type UserIds } from "./user.ts";
 
 export interface ContainerView {
@@ -63,7 +64,7 @@ function insteadOfImage({ ref, image }: ContainerView): Record<string, unknown> 
   };
 }
 
-function separation({ plan: { spec }, account, ids }: ContainerView): Record<string, unknown> {
+function separation({ ref, plan: { spec }, account, ids }: ContainerView): Record<string, unknown> {
   return {
     CapDrop: ["ALL"],
     ...(account.uid === 0 && { CapAdd: rootCapabilities }),
@@ -73,7 +74,7 @@ function separation({ plan: { spec }, account, ids }: ContainerView): Record<str
     // The user that runs a rootless Podman is root in its containers, unless another is to be that one.
     ...(ids === "mapped" &&
       account.uid !== 0 && { UsernsMode: `keep-id:uid=${account.uid},gid=${account.gid}` }),
-    NetworkMode: (spec.network ?? "full") === "none" ? "none" : "bridge",
+    NetworkMode: networkMode(ref, { network: spec.network, ids }),
     IpcMode: "private",
     ShmSize: SHARED_MEMORY_BYTES,
     // The keeper reaps what is left without a parent, and nobody but us starts it again.

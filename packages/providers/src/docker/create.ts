@@ -21,6 +21,7 @@ import type { ImageAccounts } from "./image-accounts.ts";
 import { bootMessage } from "./inside.ts";
 import { planLimits } from "./limits.ts";
 import { containerName } from "./names.ts";
+import { ensureNetwork } from "./network.ts";
 import { makeRunDir, markStarted, wasStarted, writeBoot } from "./run-dir.ts";
 import { assertRuntime } from "./runtimes.ts";
 import { settleIn } from "./settle-in.ts";
@@ -52,6 +53,7 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   const imageName = plan.spec.image ?? context.defaultImage;
   const image = await requireImage(api, imageName, signal);
   const account = await accountFor(ref, plan, { ...context, image, holder });
+  await ensureNetwork(ref, { ...context, network: plan.spec.network });
   const making = { ...context, imageName, image, account };
   const id = holder.kind === "known" ? holder.container.Id : await make(ref, plan, making);
   const dir = instanceDir(layout, ref);

@@ -48,6 +48,12 @@ export interface VolumeList {
   readonly Warnings: readonly string[] | null;
 }
 
+export interface Network {
+  readonly Id: string;
+  readonly Name: string;
+  readonly Labels: Readonly<Record<string, string>> | null;
+}
+
 export interface Image {
   readonly Id: string;
   readonly Config: { readonly Env?: readonly string[] | null } | null;

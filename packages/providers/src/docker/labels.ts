@@ -5,6 +5,7 @@ import { containerName, type DiskPart, diskParts } from "./names.ts";
 /** On everything that we make, and on nothing else: lists are asked for by it. */
 export const SCHEMA_LABEL = "holdfast.schema";
 const SCHEMA = "1";
+export const INSTALLATION_LABEL = "holdfast.installation";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -12,7 +13,7 @@ type Labels = Readonly<Record<string, string>>;
 export function instanceLabels(ref: InstanceRef, facts: Omit<Marker, "ref"> & { spec: string }): Labels {
   return {
     [SCHEMA_LABEL]: SCHEMA,
-    "holdfast.installation": ref.installationId,
+    [INSTALLATION_LABEL]: ref.installationId,
     "holdfast.sandbox": ref.sandboxId,
     "holdfast.instance": ref.instanceId,
     "holdfast.generation": String(ref.generation),
@@ -21,6 +22,10 @@ export function instanceLabels(ref: InstanceRef, facts: Omit<Marker, "ref"> & { 
     "holdfast.created": String(facts.createdAt),
     "holdfast.spec": facts.spec,
   };
+}
+
+export function networkLabels(installationId: string): Labels {
+  return { [SCHEMA_LABEL]: SCHEMA, [INSTALLATION_LABEL]: installationId };
 }
 
 /**
@@ -41,7 +46,7 @@ export function readInstanceLabels(name: string, labels: Labels): Marker | undef
 export function diskLabels(ref: SandboxRef, options: { part: DiskPart; createdAt: number }): Labels {
   return {
     [SCHEMA_LABEL]: SCHEMA,
-    "holdfast.installation": ref.installationId,
+    [INSTALLATION_LABEL]: ref.installationId,
     "holdfast.sandbox": ref.sandboxId,
     "holdfast.part": options.part,
     "holdfast.created": String(options.createdAt),
@@ -56,7 +61,7 @@ export interface DiskMarker {
 
 /** `undefined` if they do not say whose volume it is. */
 export function readDiskLabels(labels: Labels): DiskMarker | undefined {
-  const installationId = labels["holdfast.installation"];
+  const installationId = labels[INSTALLATION_LABEL];
   const sandboxId = labels["holdfast.sandbox"];
   const part = diskParts.find((one) => one === labels["holdfast.part"]);
   if (installationId === undefined || sandboxId === undefined || part === undefined) return undefined;
@@ -66,7 +71,7 @@ export function readDiskLabels(labels: Labels): DiskMarker | undefined {
 function refIn(labels: Labels): InstanceRef | undefined {
   try {
     return parseRef({
-      installationId: labels["holdfast.installation"],
+      installationId: labels[INSTALLATION_LABEL],
       sandboxId: labels["holdfast.sandbox"],
       instanceId: labels["holdfast.instance"],
       generation: numberIn(labels, "holdfast.generation"),

@@ -16,6 +16,7 @@ import { refusalOf } from "./errors.ts";
 import { findImage } from "./image.ts";
 import { ImageAccounts } from "./image-accounts.ts";
 import { containerName } from "./names.ts";
+import { removeNetwork, withNetwork } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { probeDocker } from "./probe.ts";
 import { untilReady } from "./ready.ts";
@@ -78,7 +79,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     async launch(ref, plan, signal) {
       const machine = { api, layout, keeperBundle, defaultImage, accounts, mounts };
       const context = { ...machine, info: await info(signal), now: Date.now(), signal };
-      await alone(ref, signal, () => beginLaunch(ref, plan, context));
+      await alone(ref, signal, () => withNetwork(context, () => beginLaunch(ref, plan, context)));
       await untilReady(ref, { api, layout, signal });
     },
     observe: (ref, signal) => observeInstance(ref, { api, layout, signal }),
@@ -86,7 +87,9 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     removeDisk: (ref, signal) =>
       alone(ref, signal, async () => {
         await assertNoInstance(ref, { api, layout, signal });
-        return deleteDisk(api, ref, signal);
+        const seen = await deleteDisk(api, ref, signal);
+        const network = await removeNetwork(ref, { api, layout, signal });
+        return { ...seen, detail: `${seen.detail}; ${network}` };
       }),
     discover: (signal) => discoverAll({ api, layout, signal }),
     capacity: async (signal) => measureCapacity(await askDaemon(signal)),

@@ -36,6 +36,20 @@ export async function withFileLock<T>(options: LockOptions, work: () => Promise<
   }
 }
 
+/** Does nothing, and returns `undefined`, where somebody else has it. */
+export async function ifUnlocked<T>(
+  { file, key, mode }: Omit<LockOptions, "signal">,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
+  const fd = openLock(file);
+  if (fd === undefined) return work();
+  try {
+    return tryTake(fd, lockRequest(key, mode)) ? await work() : undefined;
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** `undefined` on a file system that is read-only by now: nothing is launched there, and stops do not disturb each other. */
 function openLock(file: string): number | undefined {
   try {
@@ -48,11 +62,15 @@ function openLock(file: string): number | undefined {
 
 async function take(fd: number, { key, mode, signal }: LockOptions): Promise<void> {
   const request = lockRequest(key, mode);
-  for (let pauseMs = 1; libc.fcntl(fd, F_OFD_SETLK, ptr(request)) !== 0; ) {
+  for (let pauseMs = 1; !tryTake(fd, request); ) {
     if (signal.aborted) throw heldElsewhere(key, signal.reason);
     await sleep(pauseMs);
     pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS);
   }
+}
+
+function tryTake(fd: number, request: Uint8Array): boolean {
+  return libc.fcntl(fd, F_OFD_SETLK, ptr(request)) === 0;
 }
 
 /** The kernel's `struct flock` on 64-bit machines: type and whence (16 bits each), start, length, pid. */
