@@ -7,6 +7,11 @@ import { policyOf } from "./policy.ts";
 
 const deadlines: [string, Lease, number | null][] = [
   ["reserved is due at once", aLease({ phase: "reserved" }), NOW - 5_000],
+  [
+    "or when it looks again how far a fetch is",
+    aLease({ phase: "reserved", nextAttemptAt: NOW + 1 }),
+    NOW + 1,
+  ],
   ["creating at its next try", aLease({ phase: "creating", nextAttemptAt: NOW + 1 }), NOW + 1],
   [
     "or at its deadline",

@@ -19,7 +19,7 @@ function currentDueAt(lease: Lease, sandbox: SandboxRow | undefined): number | n
 export function leaseDueAt(lease: Lease): number | null {
   switch (lease.phase) {
     case "reserved":
-      return lease.createdAt;
+      return Math.min(lease.nextAttemptAt ?? lease.createdAt, lease.notAfter);
     case "creating":
     case "starting":
       return Math.min(lease.nextAttemptAt ?? lease.createdAt, lease.startupDeadlineAt);

@@ -38,7 +38,8 @@ function aboutSandbox(holding: Holding, world: { connected: boolean; now: number
       // By the rows nothing was asked for; rows that were restored may be older than the world, so it is ended, not dropped.
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
       if (world.now >= lease.notAfter) return { do: "order-stop", lease, because: "never_launched" };
-      return { do: "launch", lease };
+      // It waits only for what the backend has to fetch first.
+      return dueOr(lease, world.now, { do: "launch", lease });
     case "creating":
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
       return overdue(lease, world.now) ?? dueOr(lease, world.now, { do: "launch", lease });

@@ -129,6 +129,11 @@ export interface Check {
   readonly remedy?: string;
 }
 
+/** Whether a launch would find what it needs. What is being fetched is told to whoever waits, in `detail`. */
+export type Readiness =
+  | { readonly state: "ready" }
+  | { readonly state: "fetching"; readonly detail: Readonly<Record<string, unknown>> };
+
 /**
  * A backend that can hold instances. Named by our own id, never by a handle that we might lose. Every method may be
  * called twice, and the server may die between any two calls. A backend that cannot be reached at all says
@@ -140,6 +145,11 @@ export interface Provider {
   readonly capabilities: Capabilities;
   /** Tries what the backend needs, for real. Throws nothing: what is wrong is in the list. */
   probe(): Promise<readonly Check[]>;
+  /**
+   * Begins to get what a launch from this spec needs and may take long to come, such as an image, and says soon how
+   * far that is; it goes on by itself, and is asked again. `launch_failed`: it cannot be had. Absent where nothing does.
+   */
+  prepare?(spec: SandboxSpec, signal: AbortSignal): Promise<Readiness>;
   /**
    * Makes the instance exist and its keeper start, or accepts the one that an interrupted call already made. The
    * keeper runs nothing until it is admitted. `launch_failed`: this will not work, also not the next time.

@@ -290,6 +290,12 @@ const conclusions: [string, Lease, Parameters<typeof aHolding>[0], object | unde
     { launchFailures: 3, failure: "startup_deadline: pid 7 is gone" },
   ],
   ["one that was never asked for did not fail", aLease({ phase: "reserved" }), {}, {}],
+  [
+    "unless it could not be prepared",
+    aLease({ phase: "stopping", stopReason: "launch_failed", lastError: "no image" }),
+    {},
+    { launchFailures: 1, failure: "launch_failed: no image (pid 7 is gone)" },
+  ],
   ["no failure if nobody wanted it any more", sent({}), { desired: "stopped" }, {}],
   ["a late one was counted before", sent({ stopReason: "ghost" }), {}, {}],
   ["a debt says nothing of its sandbox", aLiveLease({ phase: "debt" }), {}, undefined],

@@ -16,6 +16,50 @@ const CONFIRM_MS = 5_000;
 /** Nothing but a look now and then: an instance that nothing else would ever ask after. */
 const LONGEST_UNCHECKED_MS = 86_400_000;
 
+/** How often to ask how far a backend is with what it fetches. */
+const FETCH_LOOK_MS = 750;
+/** Whoever waits sees that it goes on; a timeline that is read next week is not full of it. */
+const TELL_OFTEN_MS = 5_000;
+const TELL_SELDOM_MS = 30_000;
+const OFTEN_FOR_MS = 60_000;
+
+/**
+ * The backend is fetching what the launch needs. As long as it says so this is no launch that hangs: its deadlines
+ * move along, by the same times that they were given at the reservation.
+ */
+export function fetching(lease: Lease, options: { detail: Record<string, unknown>; now: number }): Change {
+  const { detail, now } = options;
+  const { createdAt, notAfter, startupDeadlineAt, nextAttemptAt } = lease;
+  const lastLook = nextAttemptAt === null ? undefined : nextAttemptAt - FETCH_LOOK_MS;
+  const waited = Math.max(0, now - (lastLook ?? now));
+  const tells = lastLook === undefined || tellings(lastLook - createdAt) < tellings(now - createdAt);
+  return {
+    leases: {
+      [lease.instanceId]: {
+        nextAttemptAt: now + FETCH_LOOK_MS,
+        lastError: null,
+        notAfter: notAfter + waited,
+        startupDeadlineAt: startupDeadlineAt + waited,
+      },
+    },
+    ...(tells && { entries: [{ type: "fetching", detail }] }),
+  };
+}
+
+/** How often somebody who waits for so long was told. */
+function tellings(ms: number): number {
+  const often = Math.min(ms, OFTEN_FOR_MS);
+  return Math.floor(often / TELL_OFTEN_MS) + Math.floor(Math.max(0, ms - OFTEN_FOR_MS) / TELL_SELDOM_MS);
+}
+
+/** It is all there. */
+export function fetched(lease: Lease, now: number): Change {
+  return {
+    leases: { [lease.instanceId]: { nextAttemptAt: null } },
+    entries: [{ type: "fetched", detail: { seconds: Math.round((now - lease.createdAt) / 1000) } }],
+  };
+}
+
 /** The provider is about to be asked. `callMs`: how long the call may take. */
 export function launchSent(lease: Lease, options: { now: number; callMs: number; settleMs: number }): Change {
   const { now, callMs, settleMs } = options;
@@ -251,7 +295,8 @@ export function unproven(lease: Lease, now: number): Change {
         attemptDeadlineAt: null,
         missingSince,
         nextAttemptAt,
-        lastError: "it was not found, which is not proof yet",
+        // Why it ends is worth more than that its end is not proved yet.
+        lastError: lease.lastError ?? "it was not found, which is not proof yet",
       },
     },
   };
@@ -285,8 +330,9 @@ function afterEnd(
   { cause, detail, at }: { cause: string; detail: string; at: number },
 ): Partial<SandboxRow> {
   if (lease.admittedAt !== null) return { lastDeath: { cause, at: new Date(at).toISOString(), detail } };
-  // What was never asked for cannot have failed, and what came after it was given up was counted then.
-  if (sandbox.desired !== "active" || lease.createSentAt === null || cause === "ghost") return {};
+  // What was never asked for has failed only if it could not be prepared; what came after it was given up was counted then.
+  const wasTried = lease.createSentAt !== null || cause === "launch_failed";
+  if (sandbox.desired !== "active" || !wasTried || cause === "ghost") return {};
   return {
     launchFailures: Math.min(sandbox.launchFailures + 1, MAX_LAUNCH_FAILURES),
     failure: `${cause}: ${detail}`,

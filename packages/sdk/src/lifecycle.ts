@@ -9,7 +9,7 @@ import type {
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { Client, type ConnectOptions } from "./client.ts";
 import type { Scope } from "./scope.ts";
-import { type EventOptions, events } from "./timeline.ts";
+import { type EventOptions, events, followEvents } from "./timeline.ts";
 
 /** Which server to call, and until when. */
 export interface CallOptions extends ConnectOptions {
@@ -28,6 +28,15 @@ export interface CreateOptions extends CallOptions, QueueOptions {
   wait?: boolean | undefined;
   /** The same key gives the same sandbox. Default: one that the SDK makes for its own retries. */
   idempotencyKey?: string | undefined;
+  /**
+   * Told what happens while it waits: an image that is fetched takes minutes.
+   *
+   * @example
+   * ```ts
+   * await Sandbox.create({ image: "node:22" }, { onProgress: ({ type, detail }) => console.log(type, detail) });
+   * ```
+   */
+  onProgress?: ((event: SandboxEvent) => void) | undefined;
 }
 
 export interface ListOptions extends CallOptions {
@@ -63,11 +72,42 @@ export function sandboxPath(idOrName: string): string {
 
 export async function create(spec: CreateSandbox, options: CreateOptions): Promise<Held> {
   const client = await clientOf(options);
-  const { signal, wait, idempotencyKey = crypto.randomUUID() } = options;
+  const { signal, wait, onProgress, idempotencyKey = crypto.randomUUID() } = options;
+  if (onProgress !== undefined && wait !== false)
+    return createTelling(spec, onProgress, { ...options, client, idempotencyKey });
   const headers = { "Idempotency-Key": idempotencyKey };
   const query = { queue: options.queueSeconds, ...(wait === false && { wait }) };
   const call = { method: "POST", path: ROOT, json: spec, query, headers, again: "safe", signal } as const;
   return { client, info: (await client.json<SandboxInfo>(call)).body };
+}
+
+/** The same call twice, which makes one sandbox: the first says which, the second waits for it. */
+async function createTelling(
+  spec: CreateSandbox,
+  onProgress: (event: SandboxEvent) => void,
+  { onProgress: _, ...options }: CreateOptions & { client: Client },
+): Promise<Held> {
+  const { client } = options;
+  const { info } = await create(spec, { ...options, wait: false });
+  const over = new AbortController();
+  const telling = tell(
+    followEvents({ client, path: sandboxPath(info.id) }, { signal: over.signal }),
+    onProgress,
+  );
+  // What is told is worth nothing without what it is about, and no reason to give that up.
+  telling.catch(() => undefined);
+  try {
+    return await create(spec, options);
+  } finally {
+    over.abort();
+  }
+}
+
+async function tell(
+  events: AsyncIterable<SandboxEvent>,
+  onProgress: (event: SandboxEvent) => void,
+): Promise<void> {
+  for await (const event of events) onProgress(event);
 }
 
 export async function get(idOrName: string, options: CallOptions): Promise<Held> {

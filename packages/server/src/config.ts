@@ -18,6 +18,8 @@ export interface Config {
   readonly dockerHost: string | undefined;
   /** Where its certificates are, if it is to be spoken to with TLS. */
   readonly dockerCertPath: string | undefined;
+  /** Where docker's own programs keep logins to registries. */
+  readonly dockerConfigDir: string | undefined;
   /** For sandboxes in Docker that name none. */
   readonly dockerImage: string | undefined;
   /** What of this machine sandboxes may see when they ask for it. */
@@ -84,6 +86,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     providers: providersOf(values.providers ?? env.HOLDFAST_PROVIDERS ?? "local"),
     dockerHost: env.DOCKER_HOST || undefined,
     dockerCertPath: dockerCertPathOf(env),
+    dockerConfigDir: env.DOCKER_CONFIG || undefined,
     dockerImage: values["docker-image"] ?? (env.HOLDFAST_DOCKER_IMAGE || undefined),
     allowedMounts: (values["allow-mount"] ?? listOf(env.HOLDFAST_ALLOW_MOUNTS)).map(allowedMountOf),
     token: tokenOf(env.HOLDFAST_TOKEN),

@@ -13,7 +13,7 @@ export function createProvider(kind: ProviderKind, config: Config): Provider {
     case "docker":
       return createDockerProvider({
         ...{ dataDir, keeperBundle, allowedMounts, defaultImage: config.dockerImage },
-        ...{ host: config.dockerHost, certPath: config.dockerCertPath },
+        ...{ host: config.dockerHost, certPath: config.dockerCertPath, configDir: config.dockerConfigDir },
       });
     default:
       return kind satisfies never;

@@ -4,6 +4,7 @@ import { addGlobalOptions, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 import { print, printJson } from "../print.ts";
+import { progressOf } from "../progress.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
 
 interface CreateOptions extends SpecOptions, QueueFlag {
@@ -21,14 +22,20 @@ export function define(command: Command): void {
 
 async function create(options: CreateOptions, command: Command): Promise<void> {
   const { client, output } = await contextOf(command);
-  const sandbox = await make(options, client);
+  const progress = progressOf({ output });
+  const sandbox = await make(options, client, progress.onProgress).finally(progress.end);
   await (output === "json" ? printJson(sandbox.info) : print(`${sandbox.id}\n`));
 }
 
-function make(options: CreateOptions, client: Client): Promise<Sandbox> {
+function make(
+  options: CreateOptions,
+  client: Client,
+  onProgress: ReturnType<typeof progressOf>["onProgress"],
+): Promise<Sandbox> {
   const spec = specOf(options);
   const { queue: queueSeconds, wait } = options;
-  if (!options.reuse) return Sandbox.create(spec, { client, wait, queueSeconds }).catch(suggestReuse);
+  if (!options.reuse)
+    return Sandbox.create(spec, { client, wait, queueSeconds, onProgress }).catch(suggestReuse);
   const { name } = spec;
   if (name === undefined) throw new UsageError("--reuse needs a --name: it says which sandbox to take");
   if (!wait) throw new UsageError("--reuse waits until the sandbox runs: leave out --no-wait");

@@ -6,6 +6,7 @@ import { FAILED_TO_RUN, printFailure } from "../failure.ts";
 import { type Interruption, listenForSignals } from "../interruption.ts";
 import { note } from "../live.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
+import { progressOf } from "../progress.ts";
 import { runCommand } from "../run-command.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
 import { parseDurationMs } from "../units.ts";
@@ -45,10 +46,11 @@ async function run(words: string[], options: RunOptions, command: Command): Prom
 }
 
 /** Without --keep it is not persistent: if we are killed before we can delete it, the server does. */
-function make(options: RunOptions, { client }: Context): Promise<Sandbox> {
+function make(options: RunOptions, context: Context): Promise<Sandbox> {
   const { keep, queue: queueSeconds } = options;
   const spec = specOf(keep ? options : { ...options, persistent: false });
-  return Sandbox.create(spec, { client, queueSeconds });
+  const { onProgress, end } = progressOf(context);
+  return Sandbox.create(spec, { client: context.client, queueSeconds, onProgress }).finally(end);
 }
 
 interface InSandbox {

@@ -70,6 +70,35 @@ export function refused(
   });
 }
 
+/**
+ * Why an image could not be fetched, with the remedy in the message: that is what a sandbox remembers of its failure.
+ * A full disk, and a daemon that went away, are no failures of the pull.
+ */
+export function pullFailed(image: { name: string; registry: string }, cause: unknown): unknown {
+  if (refusalOf(cause) === undefined || (cause as HoldfastError).details?.errno !== undefined) return cause;
+  const { name, registry } = image;
+  const words = said(cause).replace(/^Docker says: /, "");
+  const { why, hint } = reasonOf(words, image);
+  return new HoldfastError("launch_failed", `the image ${name} could not be fetched, ${why}: ${words}`, {
+    details: { image: name, registry },
+    hint,
+    cause,
+    started: "no",
+  });
+}
+
+function reasonOf(words: string, { name, registry }: { name: string; registry: string }) {
+  if (/manifest.*unknown|not found: manifest|no matching manifest|manifest for .* not found/i.test(words))
+    return { why: "its registry has no such version", hint: `Look at the tag, and at the platform: ${name}` };
+  if (/denied|unauthorized|authentication required|no basic auth credentials/i.test(words)) {
+    const hint = `If it exists: docker login ${registry}, as the user that the server runs as.`;
+    return { why: `it does not exist, or \`docker login ${registry}\` is needed first`, hint };
+  }
+  if (/dial tcp|no such host|timeout|connection refused|EOF|TLS|certificate/i.test(words))
+    return { why: "the daemon cannot reach its registry", hint: `The daemon must reach ${registry}.` };
+  return { why: "and the daemon says why", hint: "Look at the daemon's log." };
+}
+
 /** The status of a call that Docker refused; `undefined` of every other error. */
 export function refusalOf(error: unknown): number | undefined {
   const status = error instanceof HoldfastError ? error.details?.status : undefined;

@@ -7,7 +7,7 @@ export async function requireImage(api: DockerApi, name: string, signal: AbortSi
   const image = await findImage(api, name, signal);
   if (image !== undefined) return image;
   throw new HoldfastError("launch_failed", `Docker has no image ${name}`, {
-    hint: `Fetch it first: docker pull ${name}`,
+    hint: `Somebody removed it just now. To fetch it: docker pull ${name}`,
     details: { image: name },
     started: "no",
   });

@@ -40,7 +40,7 @@ async function checkBundle(bundle: string): Promise<string> {
 async function checkImage({ image, hasImage }: ProbeContext): Promise<string> {
   if (await hasImage()) return `${image} is there`;
   throw new HoldfastError("not_found", `the default image ${image} is not there`, {
-    hint: `docker pull ${image}`,
+    hint: `Nothing, or "docker pull ${image}": the first sandbox fetches it, and waits for it`,
   });
 }
 

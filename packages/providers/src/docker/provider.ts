@@ -1,3 +1,4 @@
+import { homedir } from "node:os";
 import { join } from "node:path";
 import type { Provider, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
@@ -19,6 +20,7 @@ import { containerName } from "./names.ts";
 import { removeNetwork, withNetwork } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { probeDocker } from "./probe.ts";
+import { Pulls } from "./pull.ts";
 import { untilReady } from "./ready.ts";
 import { stopInstance } from "./stop.ts";
 import { TRIAL_TIMEOUT_MS, tryLaunch } from "./trial.ts";
@@ -32,6 +34,8 @@ export interface DockerProviderOptions {
   readonly host?: string | undefined;
   /** As in DOCKER_CERT_PATH, if the daemon is to be spoken to with TLS. */
   readonly certPath?: string | undefined;
+  /** As in DOCKER_CONFIG: what `docker login` keeps is read from there. */
+  readonly configDir?: string | undefined;
   /** For sandboxes that do not name one. */
   readonly defaultImage?: string | undefined;
   /** What of this machine sandboxes may see; without it, nothing. */
@@ -44,7 +48,9 @@ const DEFAULT_IMAGE = "debian:bookworm";
 /** Instances in containers of a Docker daemon on this machine. Several servers may share a data dir. */
 export function createDockerProvider(options: DockerProviderOptions): Provider {
   const { dataDir, keeperBundle, host = DEFAULT_HOST, defaultImage = DEFAULT_IMAGE, certPath } = options;
+  const { configDir = join(homedir(), ".docker") } = options;
   const api = new DockerApi(host, { certPath, runDir: join(dataDir, "docker/ssh") });
+  const pulls = new Pulls({ api, configDir });
   const layout = layoutOf(join(dataDir, "docker"));
   const locks = new SandboxLocks(layout);
   const accounts = new ImageAccounts();
@@ -57,11 +63,10 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   };
   // What a daemon can do does not change while it runs.
   const info = async (signal: AbortSignal): Promise<Info> => known ?? (await askDaemon(signal));
+  const disks = () => ({ dataDir, root: known?.DockerRootDir ?? dataDir });
   // One lock for the sandbox: its disk is made under it, and removed under the same one.
   const alone = <T>(ref: SandboxRef, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
-    namingDisks({ dataDir, root: known?.DockerRootDir ?? dataDir }, () =>
-      locks.run(ref.sandboxId, signal, work),
-    );
+    namingDisks(disks(), () => locks.run(ref.sandboxId, signal, work));
 
   const provider: Provider = {
     kind: "docker",
@@ -76,6 +81,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
           (await findImage(api, defaultImage, AbortSignal.timeout(TRIAL_TIMEOUT_MS))) !== undefined,
         tryLaunch: () => tryLaunch(provider, Date.now()),
       }),
+    prepare: (spec, signal) => namingDisks(disks(), () => pulls.prepare(spec.image ?? defaultImage, signal)),
     async launch(ref, plan, signal) {
       const machine = { api, layout, keeperBundle, defaultImage, accounts, mounts };
       const context = { ...machine, info: await info(signal), now: Date.now(), signal };

@@ -1,5 +1,7 @@
 import {
   launchFailed as failedForGood,
+  fetched,
+  fetching,
   type Holding,
   type Lease,
   launched,
@@ -12,9 +14,18 @@ import { type Shift, TicketLost } from "./shift.ts";
 
 /** One call. What takes longer, a large image for instance, goes on in the backend and is accepted by the next call. */
 const LAUNCH_CALL_MS = 40_000;
+/** A question, and a moment for what is nearly there. */
+const PREPARE_CALL_MS = 20_000;
 
-/** Asks the provider for the instance. That it was asked is on the disk before the provider hears of it. */
-export function launch(before: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
+/**
+ * Asks the provider for the instance, once it has what that needs. That it was asked is on the disk before the provider
+ * hears of it.
+ */
+export async function launch(before: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
+  if (await isPrepared({ ...before, lease }, shift, deps)) await send(before, lease, shift, deps);
+}
+
+function send(before: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
   return deps.lanes.run(lease.provider, async () => {
     const { store, hosts } = deps;
     await shift.prepare(LAUNCH_CALL_MS);
@@ -33,6 +44,34 @@ export function launch(before: Holding, lease: Lease, shift: Shift, deps: Effect
       await missed(holding as Holding & { lease: Lease }, error, shift, deps);
     }
   });
+}
+
+/** Otherwise how far it is was written down, or why it cannot be, and what is next is decided from that. */
+async function isPrepared(
+  holding: Holding & { lease: Lease },
+  shift: Shift,
+  deps: EffectDeps,
+): Promise<boolean> {
+  const { store, closing } = deps;
+  const { lease, sandbox } = holding;
+  const provider = providerOf(lease, deps);
+  if (provider.prepare === undefined) return true;
+  try {
+    await shift.prepare(PREPARE_CALL_MS);
+    const call = { ms: PREPARE_CALL_MS, closing };
+    const seen = await shift.act(call, async (signal) => provider.prepare?.(sandbox.spec, signal));
+    const isReady = seen === undefined || seen.state === "ready";
+    const { phase, nextAttemptAt, lastError } = lease;
+    const wasFetching = phase === "reserved" && nextAttemptAt !== null && lastError === null;
+    if (isReady && !wasFetching) return true;
+    const now = await store.now();
+    const change = isReady ? fetched(lease, now) : fetching(lease, { detail: seen.detail, now });
+    await store.save(holding, change, shift.ticket);
+  } catch (error) {
+    if (closing.aborted || error instanceof TicketLost) throw error;
+    await missed(holding, error, shift, deps);
+  }
+  return false;
 }
 
 function ask({ sandbox }: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {

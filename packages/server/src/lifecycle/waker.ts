@@ -175,7 +175,8 @@ export class Waker<Link extends KeeperControl> {
     // A launch has a deadline of its own.
     if (left <= 0 && stateOf(holding) !== "creating") throw stuck(holding);
     if (wait === null || wait <= readAt) return;
-    if (left < wait - readAt) throw stuck(holding);
+    // What is being fetched for it may take long, and its row says how far it is.
+    if (left < wait - readAt && lease?.phase !== "reserved") throw stuck(holding);
     await bell.wait(holding.sandboxId, { ms: wait - readAt, clock });
   }
 

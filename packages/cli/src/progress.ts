@@ -1,0 +1,37 @@
+import type { SandboxEvent } from "holdfast";
+import type { Context } from "./context.ts";
+import { oneLine } from "./style.ts";
+import { amount } from "./units.ts";
+
+/** What takes long while a sandbox is made is told on stderr: in one line on a terminal, else line by line. */
+export function progressOf({ output }: Pick<Context, "output">): {
+  onProgress: ((event: SandboxEvent) => void) | undefined;
+  /** Leaves a terminal's line to whoever writes next. */
+  end(): void;
+} {
+  if (output === "json") return { onProgress: undefined, end: () => undefined };
+  const { stderr } = process;
+  let isOpen = false;
+  return {
+    onProgress(event) {
+      if (event.type !== "fetching") return;
+      const text = oneLine(`fetching ${fetched(event.detail)}`);
+      stderr.write(stderr.isTTY ? `\r\u001b[K${text.slice(0, stderr.columns - 1)}` : `holdfast: ${text}\n`);
+      isOpen = stderr.isTTY === true;
+    },
+    end() {
+      if (isOpen) stderr.write("\r\u001b[K");
+      isOpen = false;
+    },
+  };
+}
+
+function fetched(detail: Record<string, unknown>): string {
+  const { image, layers, layersDone, receivedBytes, totalBytes } = detail;
+  const counts = typeof layers === "number" && layers > 0 ? `: ${layersDone} of ${layers} layers` : "";
+  const sizes =
+    typeof receivedBytes === "number" && typeof totalBytes === "number" && totalBytes > 0
+      ? `, ${amount(receivedBytes)} of ${amount(totalBytes)}`
+      : "";
+  return `the image ${image}${counts}${sizes}`;
+}
