@@ -24,6 +24,7 @@ const testPackages = {
   faketime: "faketime",
   initdb: "postgresql",
   dockerd: "docker.io",
+  runsc: "runsc",
   podman: "podman",
   "docker-registry": "docker-registry",
   sshd: "openssh-server",

@@ -37,8 +37,21 @@ export function socketIn(dir: string): string {
 
 function dockerCommand({ dir, dataRoot }: { dir: string; dataRoot: string }): EngineCommand {
   const group = basename(dir);
+  const config = join(dir, "daemon.json");
+  // A socket that the keeper makes is one of the host's, which gVisor allows only if it is told to. Its own network
+  // would need a daemon in the host's process namespace.
+  const runsc = { path: "runsc", runtimeArgs: ["--host-uds=all", "--network=none"] };
+  writeFileSync(config, JSON.stringify({ runtimes: Bun.which("runsc") === null ? {} : { runsc } }));
   const argv = [
-    ...["dockerd", "--host", `unix://${socketIn(dir)}`, "--pidfile", join(dir, "pid")],
+    ...[
+      "dockerd",
+      "--config-file",
+      config,
+      "--host",
+      `unix://${socketIn(dir)}`,
+      "--pidfile",
+      join(dir, "pid"),
+    ],
     ...["--data-root", dataRoot, "--exec-root", join(dir, "exec"), "--cgroup-parent", `/${group}`],
   ];
   return { argv, env: {}, groups: [group] };

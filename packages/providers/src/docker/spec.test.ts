@@ -128,6 +128,18 @@ describe.skipIf(missing !== undefined)(
     );
 
     test(
+      "gVisor as the runtime: the work runs on its kernel, not on the host's",
+      async () => {
+        const { busybox: image } = machine.daemon.images;
+        await machine.provider.probe();
+        expect(machine.provider.capabilities.runtimes).toEqual(["runc", "runsc"]);
+        const command = "dmesg | head -n 1; touch /workspace/a && echo written";
+        expect(await run({ image, runtime: "runsc" }, command)).toMatch(/Starting gVisor.*\nwritten\n$/);
+      },
+      TIMEOUT_MS,
+    );
+
+    test(
       "a runtime that the daemon does not know is refused with those that it knows, and a disk limit is never ignored",
       async () => {
         await expect(machine.launch({ runtime: "nothing" })).rejects.toMatchObject({
