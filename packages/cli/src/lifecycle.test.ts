@@ -224,3 +224,20 @@ test.each([
   expect(refused).toMatchObject({ code: 2, stdout: "" });
   expect(refused.stderr).toStartWith(stderr);
 });
+
+test("port gives an address, lists them with what listens, and takes them back", async () => {
+  await create("a");
+  const { id } = infoOf("a") ?? {};
+  const url = `http://3000-${id}-t0ken.localhost:4751/`;
+  expect(await holdfast(["port", "a", "3000"])).toEqual({ stdout: `${url}\n`, stderr: "", code: 0 });
+  const shared = await holdfast(["port", "--wake", "--public", "-o", "json", "a", "5173"]);
+  expect(JSON.parse(shared.stdout)).toMatchObject({ port: 5173, wake: true, public: true });
+  expect((await holdfast(["port", "a"])).stdout.split("\n").slice(0, 2)).toEqual([
+    expect.stringMatching(/^PORT +LISTENING +AGE +URL/),
+    expect.stringContaining(url),
+  ]);
+  expect((await holdfast(["port", "--close", "a", "3000"])).code).toBe(0);
+  expect((await holdfast(["port", "a"])).stdout).toMatch(/^8080 +yes +- +-/m);
+  expect((await holdfast(["port", "a"])).stdout).not.toContain(url);
+  expect((await holdfast(["port", "--wake", "a"])).stderr).toContain("which port?");
+});

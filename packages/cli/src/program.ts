@@ -28,6 +28,7 @@ const commands: Record<string, Entry> = {
   inspect: { summary: "show everything about a sandbox", load: () => import("./commands/inspect.ts") },
   logs: { summary: "print the output of a process or command", load: () => import("./commands/logs.ts") },
   kill: { summary: "end a process with everything it started", load: () => import("./commands/kill.ts") },
+  port: { summary: "give a port of a sandbox an address", load: () => import("./commands/port.ts") },
   start: { summary: "start stopped sandboxes", load: () => import("./commands/start.ts") },
   stop: { summary: "stop sandboxes and keep their disks", load: () => import("./commands/stop.ts") },
   rm: { summary: "delete sandboxes with their disks", load: () => import("./commands/rm.ts") },

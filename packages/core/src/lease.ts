@@ -31,6 +31,19 @@ export interface Claim {
   readonly expiresAt: number;
 }
 
+/** A port that has an address outside. */
+export interface ExposedPort {
+  readonly port: number;
+  /**
+   * Part of the address, which is shown again to whoever may see the sandbox; so it is kept as it is, like a keeper's
+   * secret, and not as a hash. `null`: it is public.
+   */
+  readonly token: string | null;
+  /** A visit starts the sandbox. */
+  readonly wake: boolean;
+  readonly createdAt: number;
+}
+
 /** The intent: what a user holds. */
 export interface SandboxRow {
   readonly id: string;
@@ -62,6 +75,7 @@ export interface SandboxRow {
   readonly lastDeath: Death | null;
   /** When the removal of the disk is tried again. */
   readonly diskRetryAt: number | null;
+  readonly ports: readonly ExposedPort[];
 }
 
 /**

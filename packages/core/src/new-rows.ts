@@ -23,6 +23,7 @@ export function newSandbox(
     failure: null,
     lastDeath: null,
     diskRetryAt: null,
+    ports: [],
   };
 }
 

@@ -1,2 +1,3 @@
+export { type ByteStream, Inbox } from "./byte-stream.ts";
 export * from "./keeper-link.ts";
 export type { Watch } from "./watch.ts";

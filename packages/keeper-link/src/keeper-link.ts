@@ -6,13 +6,16 @@ import {
   FENCE_HEADER,
   HoldfastError,
   KeeperInfo,
+  ListeningPorts,
   PROTOCOL_VERSION,
   QuiesceAnswer,
   type QuiesceRequest,
   SandboxActivity,
 } from "@holdfast/protocol";
 import { z } from "zod";
+import type { ByteStream } from "./byte-stream.ts";
 import { garbled, lost, unsupported, wrongVersion } from "./failures.ts";
+import { PortConnection } from "./port-connection.ts";
 import { type Watch, watchKeeper } from "./watch.ts";
 
 /** A reply that is not a stream has no business being larger: the workload can make the keeper say anything. */
@@ -137,6 +140,27 @@ export class KeeperLink {
     // Bun takes headers and a unix socket; the web's own types know neither.
     const options = { headers, protocols } as unknown as string[];
     return new WebSocket(`ws+unix://${socketPath}:/v1${path}`, options);
+  }
+
+  /**
+   * Connects to a port inside, wherever the program listens: `wrong_state` if none does, `quiesced` if the instance is
+   * about to be stopped. It needs no claim: whoever exposed the port had the right to.
+   */
+  async connectPort(port: number): Promise<ByteStream> {
+    try {
+      return await PortConnection.open(this.webSocket(`/ports/${port}/connect`, []));
+    } catch (error) {
+      // A socket whose upgrade was refused does not say why; the same keeper answers this for the same reasons.
+      if (error instanceof HoldfastError && error.code === "keeper_lost") await this.listeningPorts();
+      throw error;
+    }
+  }
+
+  /** A look: the ports that something inside listens on. */
+  async listeningPorts(): Promise<number[]> {
+    const signal = AbortSignal.timeout(GREETING_TIMEOUT_MS);
+    const asked = this.json({ method: "GET", path: "/ports", signal }, ListeningPorts);
+    return (await orUnsupported("show or reach ports", asked)).ports;
   }
 
   #post<T>(path: string, body: object, shape: z.ZodType<T>, claim: Pick<KeeperCall, "claimFence"> = {}) {

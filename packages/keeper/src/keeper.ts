@@ -12,6 +12,7 @@ import { keeperRoutes } from "./keeper-routes.ts";
 import { readLastEnd, recordEnd } from "./lifecycle/last-end.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { lifecycleRoutes } from "./lifecycle/routes.ts";
+import { portRoutes } from "./ports/routes.ts";
 import { processRoutes } from "./process/process-routes.ts";
 import { sessionRoutes } from "./session/session-routes.ts";
 import { Sessions } from "./session/sessions.ts";
@@ -80,6 +81,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...execRoutes(engine),
     ...filesRoutes({ pending, recovered: pending.recover() }),
     ...processRoutes(engine),
+    ...portRoutes({ gate: lifecycle.gate, use: engine.use }),
     ...sessionRoutes(engine, sessions),
     ...terminalRoutes(terminals),
     ...watchRoutes(fileWatches),

@@ -7,6 +7,8 @@ export * from "./keeper-api.ts";
 export * from "./lifecycle.ts";
 export * from "./log-frames.ts";
 export * from "./names.ts";
+export * from "./port.ts";
+export * from "./port-flow.ts";
 export * from "./sandbox.ts";
 export * from "./session.ts";
 export { InsidePath, isWithin, Mount } from "./spec-paths.ts";

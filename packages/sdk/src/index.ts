@@ -9,11 +9,13 @@ export type {
   InstanceInfo,
   LeaseInfo,
   Policy,
+  Port as PortInfo,
   Process as ProcessInfo,
   ProcessStatus,
   ProviderInfo,
   Sandbox as SandboxInfo,
   SandboxEvent,
+  SandboxPort as SandboxPortInfo,
   SandboxSpec,
   SandboxState,
   SweepReport,
@@ -42,6 +44,7 @@ export {
 export type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
 export { Operator } from "./operator.ts";
+export { type ExposeOptions, Ports } from "./ports.ts";
 export { Process, type SignalName, type StartProcessOptions, type WaitOptions } from "./processes.ts";
 export type { OpenFile, ReadOptions } from "./read-file.ts";
 export { Sandbox } from "./sandbox.ts";

@@ -29,6 +29,7 @@ import { Files } from "./files.ts";
 import type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 import * as lifecycle from "./lifecycle.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
+import { Ports } from "./ports.ts";
 import {
   getProcess,
   listProcesses,
@@ -69,6 +70,8 @@ export class Sandbox implements AsyncDisposable {
   readonly id: string;
   /** Its files: read, write, list, and so on. */
   readonly files: Files;
+  /** Addresses outside for what listens inside. */
+  readonly ports: Ports;
   #info: SandboxInfo;
   #held = new AbortController();
   readonly #scope: Scope;
@@ -85,6 +88,7 @@ export class Sandbox implements AsyncDisposable {
       lifetime: () => this.#held.signal,
     };
     this.files = new Files(this.#scope);
+    this.ports = new Ports(this.#scope);
   }
 
   /**

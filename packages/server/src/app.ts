@@ -1,3 +1,4 @@
+import type { ExposedPort } from "@holdfast/core";
 import type { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError, PROTOCOL_VERSION } from "@holdfast/protocol";
 import { OpenAPIHono } from "@hono/zod-openapi";
@@ -16,6 +17,7 @@ import { fileRoutes } from "./routes/files.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { lifecycleRoutes } from "./routes/lifecycle.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { portRoutes } from "./routes/ports.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { sandboxRoutes } from "./routes/sandboxes.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
@@ -32,11 +34,19 @@ const MAX_REQUESTS = 4096;
 /** What the routes need of the lifecycle; its loop is `main.ts`'s to run. */
 type AppLifecycle = Pick<
   Lifecycle<KeeperLink>,
-  "sandboxes" | "turns" | "claims" | "why" | "sweep" | "leases" | "providers"
+  "sandboxes" | "turns" | "claims" | "ports" | "why" | "sweep" | "leases" | "providers"
 >;
+
+/** What the routes need of the previews' own listener. */
+interface PreviewDesk {
+  urlOf(sandboxId: string, exposed: ExposedPort): string;
+  /** Ends the open connections to a port whose address was taken back. */
+  cut(revoked: { sandboxId: string; port: number }): void;
+}
 
 export interface AppDeps {
   readonly lifecycle: AppLifecycle;
+  readonly previews: PreviewDesk;
   readonly token: () => string;
   readonly log: Log;
   /** Why the server cannot serve yet, if it cannot. */
@@ -99,6 +109,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", terminalRoutes(deps));
   app.route("/v1", watchRoutes(deps));
   app.route("/v1", fileRoutes(deps));
+  app.route("/v1", portRoutes(deps));
   app.route("/v1", operatorRoutes(deps));
   return app;
 }

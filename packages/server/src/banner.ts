@@ -1,6 +1,7 @@
 /** What a person sees when the server is ready. Not a log: it goes to stdout, once. */
 export function welcome(facts: {
   url: string;
+  previewUrl: string;
   tokenPath: string;
   dataDir: string;
   adopted: number;
@@ -12,6 +13,7 @@ export function welcome(facts: {
   process.stdout.write(`
 Holdfast is ready.
   URL:          ${facts.url}
+  previews:     ${facts.previewUrl.replace("://", "://*.")}
   token:        in ${facts.tokenPath}
   data:         ${facts.dataDir}
 ${found}

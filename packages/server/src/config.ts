@@ -7,6 +7,10 @@ import type { AllowedMount } from "@holdfast/providers";
 export interface Config {
   readonly host: string;
   readonly port: number;
+  /** Where previews are listened for; `undefined`: the port after the API's. */
+  readonly previewPort: number | undefined;
+  /** How visitors reach that, if an operator's own domain and proxy are in front. */
+  readonly previewUrl: string | undefined;
   readonly dataDir: string;
   /** The caller says that the data dir was moved here, and that its old place is no longer used. */
   readonly dataDirMoved: boolean;
@@ -43,6 +47,9 @@ Starts the server. Sandboxes outlive it: stop it, start it again, and they are s
 Options:
   --host HOST           address to listen on            (HOLDFAST_HOST, default 127.0.0.1)
   --port PORT           port to listen on, 0 for any    (HOLDFAST_PORT, default ${DEFAULT_PORT})
+  --preview-port PORT   where previews are served       (HOLDFAST_PREVIEW_PORT, default the one after --port)
+  --preview-url URL     how visitors reach previews through your proxy: https://preview.example.com
+                        for *.preview.example.com       (HOLDFAST_PREVIEW_URL, default http://localhost:PORT)
   --data-dir DIR        where everything is kept        (HOLDFAST_DATA_DIR, default ${defaultDataDir(process.env)})
   --data-dir-moved      the data dir was moved here, and its old place is no longer used
   --database URL        postgres://… for several servers on one data dir
@@ -79,7 +86,9 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
   const number = (name: NumberOption) => numberOf(name, values[name] ?? env[variableOf(name)]);
   return {
     host: values.host ?? env.HOLDFAST_HOST ?? "127.0.0.1",
-    port: portOf(values.port ?? env.HOLDFAST_PORT ?? String(DEFAULT_PORT)),
+    port: portOf("port", values.port ?? env.HOLDFAST_PORT ?? String(DEFAULT_PORT)),
+    previewPort: optionalPort(values["preview-port"] ?? env.HOLDFAST_PREVIEW_PORT),
+    previewUrl: previewUrlOf(values["preview-url"] ?? env.HOLDFAST_PREVIEW_URL),
     dataDir: resolve(values["data-dir"] ?? env.HOLDFAST_DATA_DIR ?? defaultDataDir(env)),
     dataDirMoved: values["data-dir-moved"] ?? false,
     database: databaseOf(values.database ?? env.HOLDFAST_DATABASE_URL),
@@ -125,6 +134,8 @@ function parse(argv: readonly string[]) {
       options: {
         host: text,
         port: text,
+        "preview-port": text,
+        "preview-url": text,
         "data-dir": text,
         "data-dir-moved": { type: "boolean" },
         database: text,
@@ -144,11 +155,23 @@ function parse(argv: readonly string[]) {
   }
 }
 
-function portOf(text: string): number {
+function portOf(name: string, text: string): number {
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535)
-    throw usageError(`--port must be a number from 0 to 65535, not "${text}"`);
+    throw usageError(`--${name} must be a number from 0 to 65535, not "${text}"`);
   return port;
+}
+
+function optionalPort(text: string | undefined): number | undefined {
+  return text === undefined || text === "" ? undefined : portOf("preview-port", text);
+}
+
+/** Each preview is a name below it, so it is a name, with nothing after it. */
+function previewUrlOf(text: string | undefined): string | undefined {
+  if (text === undefined || text === "") return undefined;
+  if (!/^https?:\/\/[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?\/?$/i.test(text) || /\.\d+(:|\/|$)/.test(text))
+    throw usageError(`--preview-url must be like https://preview.example.com, not "${text}"`);
+  return text;
 }
 
 /** `max-sandboxes` → `HOLDFAST_MAX_SANDBOXES` */

@@ -1,7 +1,7 @@
 /** No separators: ids become directory names, host names and parts of URLs. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
-type Kind = "sandbox" | "instance" | "turn" | "claim" | "secret";
+type Kind = "sandbox" | "instance" | "turn" | "claim" | "port" | "secret";
 
 /** 65 bits: two of a million sandboxes get the same one with a chance below 10^-7. */
 const lengths: Record<Exclude<Kind, "secret">, [prefix: string, letters: number]> = {
@@ -9,6 +9,8 @@ const lengths: Record<Exclude<Kind, "secret">, [prefix: string, letters: number]
   instance: ["ins", 16],
   turn: ["turn", 16],
   claim: ["claim", 16],
+  // A port's token: 130 bits that fit into a host name's label beside the port and the sandbox.
+  port: ["", 26],
 };
 
 export function newId(kind: Kind): string {

@@ -14,6 +14,7 @@ import { newId, newInstallationId, newServerId } from "./ids.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { listen } from "./listen.ts";
 import { createLog, type Log } from "./log.ts";
+import { startPreviews } from "./previews/start-previews.ts";
 import { loadToken } from "./token.ts";
 
 /** Calls under way at the end get this long; a command itself goes on in its keeper. */
@@ -48,7 +49,9 @@ async function serve(config: Config): Promise<void> {
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
   const secret = config.token ?? token.token;
-  const app = createApp({ lifecycle, log, token: () => secret, notReady: () => notReady });
+  const isReady = () => notReady === undefined;
+  const previews = await startPreviews(config, { sandboxes: lifecycle.sandboxes, isShared, log, isReady });
+  const app = createApp({ lifecycle, previews, log, token: () => secret, notReady: () => notReady });
   const listening = listen(app, { ...config, isShared });
 
   const found = (await store.unsettled()).length;
@@ -56,6 +59,7 @@ async function serve(config: Config): Promise<void> {
   notReady = undefined;
   welcome({
     url: listening.url,
+    previewUrl: previews.url,
     tokenPath: token.path,
     dataDir: config.dataDir,
     adopted: found,
@@ -65,6 +69,7 @@ async function serve(config: Config): Promise<void> {
   await signalled();
   notReady = "the server is shutting down";
   lifecycle.stop();
+  await previews.close();
   await listening.close({ graceMs: SHUTDOWN_GRACE_MS });
   // What takes longer is left as it is: the next start finishes it, as after a crash.
   await Promise.race([lifecycle.close(), systemClock.sleep(SHUTDOWN_GRACE_MS)]);

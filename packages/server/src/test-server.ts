@@ -1,4 +1,4 @@
-import { type Clock, defaultMinFreeDisk } from "@holdfast/core";
+import { type Clock, defaultMinFreeDisk, type ExposedPort } from "@holdfast/core";
 import { KeeperLink } from "@holdfast/keeper-link";
 import { SqliteStore } from "@holdfast/store";
 import { FakeProvider } from "@holdfast/testkit";
@@ -6,6 +6,7 @@ import { type App, createApp } from "./app.ts";
 import { newId, newServerId } from "./ids.ts";
 import { Lifecycle, type LifecycleConfig } from "./lifecycle/lifecycle.ts";
 import { silentLog } from "./log.ts";
+import { PreviewPlace } from "./previews/preview-name.ts";
 
 /** Time that stands still until a test moves it. Who sleeps is woken when it has passed. */
 class TestClock implements Clock {
@@ -63,6 +64,15 @@ export class TestServer {
   readonly clock = new TestClock();
   readonly provider = new FakeProvider({ now: this.clock.now });
   readonly store = new SqliteStore({ path: ":memory:", newId: () => "hfinstallation", now: this.clock.now });
+  /** Without a listener: the addresses, and what was cut. */
+  readonly cut: string[] = [];
+  readonly previews = {
+    urlOf: (sandboxId: string, exposed: ExposedPort) =>
+      new PreviewPlace("http://localhost:4751").urlOf(sandboxId, exposed),
+    cut: ({ sandboxId, port }: { sandboxId: string; port: number }) => {
+      this.cut.push(`${sandboxId}:${port}`);
+    },
+  };
   #config = config;
   lifecycle = this.#newLifecycle();
   app = this.appWith({ maxRequests: 100 });
@@ -96,6 +106,7 @@ export class TestServer {
     const { lifecycle } = this;
     return createApp({
       lifecycle,
+      previews: this.previews,
       log: silentLog,
       token: () => "token",
       notReady: () => undefined,

@@ -31,6 +31,7 @@ const sandboxKinds = {
   failure: "text",
   lastDeath: "json",
   diskRetryAt: "integer",
+  ports: "json",
 } as const satisfies Record<keyof SandboxRow, Kind>;
 
 /** The fields that have one column; evidence and reservation have several, because SQL compares and sums them. */

@@ -59,6 +59,7 @@ export function sandboxRow(over: Partial<NewSandbox> = {}): NewSandbox {
     failure: null,
     lastDeath: null,
     diskRetryAt: null,
+    ports: [],
     ...over,
   };
 }

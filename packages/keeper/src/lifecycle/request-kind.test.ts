@@ -5,6 +5,8 @@ test.each<[string, string, RequestKind]>([
   ["GET", "/v1/keeper", "own"],
   ["POST", "/v1/admit", "own"],
   ["POST", "/v1/quiesce", "own"],
+  ["GET", "/v1/ports", "look"],
+  ["GET", "/v1/ports/:port/connect", "own"],
   ["GET", "/v1/processes/:id/logs", "look"],
   ["GET", "/v1/processes/:id/wait", "look"],
   ["GET", "/v1/terminals/:id/connect?readonly=true", "look"],

@@ -18,6 +18,7 @@ const OWN: ReadonlySet<string> = new Set([
   "/v1/activity",
   "/v1/touch",
   "/v1/claim-fence",
+  "/v1/ports/:port/connect",
 ]);
 const ENDS: ReadonlySet<string> = new Set(["/v1/commands/:id/cancel", "/v1/processes/:id/kill"]);
 

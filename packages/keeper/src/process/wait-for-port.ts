@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import type { PortWait } from "@holdfast/protocol";
 import type { Engine } from "../engine/engine.ts";
 import { type TreeTarget, treeMembers } from "../engine/tree.ts";
+import { listeningSockets } from "../ports/listening.ts";
 import { getProcess } from "./process.ts";
 
 // The kernel tells nobody that a socket listens, so we look: often at first, for servers that start at once.
@@ -32,24 +33,8 @@ function isListening(tree: TreeTarget, port: number): boolean {
 
 /** The sockets that listen on a port, over IPv4 or IPv6, on any address. */
 function listeningInodes(port: number): Set<string> {
-  const inodes = new Set<string>();
-  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
-  for (const file of ["/proc/self/net/tcp", "/proc/self/net/tcp6"]) {
-    for (const line of linesOf(file)) {
-      // "sl local_address rem_address st … uid timeout inode"; state 0A is LISTEN.
-      const fields = line.trim().split(/\s+/);
-      if (fields[1]?.endsWith(suffix) === true && fields[3] === "0A") inodes.add(`socket:[${fields[9]}]`);
-    }
-  }
-  return inodes;
-}
-
-function linesOf(file: string): string[] {
-  try {
-    return readFileSync(file, "latin1").split("\n").slice(1);
-  } catch {
-    return []; // a kernel without IPv6 has no tcp6
-  }
+  const there = listeningSockets().filter((socket) => socket.port === port);
+  return new Set(there.map(({ inode }) => inode));
 }
 
 function holdsAny(pid: number, inodes: ReadonlySet<string>): boolean {

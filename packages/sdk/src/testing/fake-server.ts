@@ -4,6 +4,7 @@ import { encodeFrame } from "@holdfast/protocol/log-frames";
 import { asResponse, commandState, processOf, streamOf } from "./fake-answers.ts";
 import { FakeLifecycle } from "./fake-lifecycle.ts";
 import { fakeProvider, fakeSweep, leaseOf } from "./fake-operations.ts";
+import { FakePorts } from "./fake-ports.ts";
 import { FakeRun } from "./fake-run.ts";
 
 /**
@@ -15,6 +16,7 @@ export class FakeServer {
   readonly sandboxes = new Map<string, Sandbox>();
   /** By sandbox id; a deleted one's stays. */
   readonly lifecycles = new Map<string, FakeLifecycle>();
+  readonly #ports = new Map<string, FakePorts>();
   readonly runs = new Map<string, FakeRun>();
   readonly requests: string[] = [];
   readonly token = "t0ken";
@@ -91,6 +93,7 @@ export class FakeServer {
       sandbox.state = surface === "start" ? "running" : "stopped";
       return Response.json(sandbox);
     }
+    if (surface === "ports") return this.#portsOf(sandbox).answer(sandbox.id, id, request);
     if (sandbox.state === "stopped")
       throw new HoldfastError("wrong_state", `sandbox ${sandbox.name} is stopped`);
     if (request.method !== "GET") lifecycle.checkWork(request.headers);
@@ -98,6 +101,12 @@ export class FakeServer {
     if (id === undefined)
       return request.method === "GET" ? this.#processes() : this.#start(await request.json());
     return this.#aboutRun(this.#run(id), { surface, action: action.join("/"), request });
+  }
+
+  #portsOf({ id }: Sandbox): FakePorts {
+    const ports = this.#ports.get(id) ?? new FakePorts();
+    this.#ports.set(id, ports);
+    return ports;
   }
 
   async #aboutRun(

@@ -9,6 +9,7 @@ import { Hosts } from "./hosts.ts";
 import { Jobs } from "./jobs.ts";
 import { Keepers } from "./keepers.ts";
 import { Lanes } from "./lanes.ts";
+import { Ports } from "./ports.ts";
 import { Queue } from "./queue.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Room, type RoomConfig } from "./room.ts";
@@ -44,6 +45,7 @@ export interface LifecycleDeps<Link extends KeeperControl> {
 export class Lifecycle<Link extends KeeperControl> {
   readonly sandboxes: Sandboxes<Link>;
   readonly turns: Turns;
+  readonly ports: Ports<Link>;
   readonly claims: ClaimDesk;
   readonly reconciler: Reconciler;
   readonly #deps: LifecycleDeps<Link>;
@@ -98,6 +100,7 @@ export class Lifecycle<Link extends KeeperControl> {
       wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
+    this.ports = new Ports({ store, sandboxes: this.sandboxes, newId });
     this.#deps = { ...deps, store };
     this.#keepers = keepers;
     this.#hosts = hosts;

@@ -188,6 +188,17 @@ export class Sandboxes<Link extends KeeperControl> {
     return this.#running((await withUse(holding, asked, this.#deps.store)) ?? holding, asked);
   }
 
+  /**
+   * For the visitor of an exposed port, who has its address and no claim: whoever exposed it said whether a visit may
+   * wake the sandbox. Counts as use.
+   */
+  async visit(holding: Holding, { wake }: { wake: boolean }): Promise<InUse<Link>> {
+    if (!wake && stateOf(holding) !== "running") throw notRunning(holding);
+    const used = (await withUse(holding, {}, this.#deps.store)) ?? holding;
+    if (!wake) return this.#running(used, {});
+    return this.#waker.connected(used, {}) ?? this.#waker.wake(used);
+  }
+
   /** An explicit start also forgives earlier failures. */
   async start(idOrName: string, asked: Asked = {}): Promise<InUse<Link>> {
     const holding = await this.allowed(idOrName, asked);

@@ -35,7 +35,7 @@ const DEFAULT_MEMORY_BYTES = 32 * 1024 ** 2;
 const DEFAULT_DISK_BYTES = 64 * 1024 ** 2;
 
 /** Ids and secrets, by what they are for. */
-export type NewId = (kind: "sandbox" | "instance" | "secret" | "turn" | "claim") => string;
+export type NewId = (kind: "sandbox" | "instance" | "secret" | "turn" | "claim" | "port") => string;
 
 /** A sandbox that runs, and the line to its keeper. */
 export interface InUse<Link> {

@@ -147,4 +147,7 @@ export const migrations: readonly string[] = [
   );
   CREATE INDEX timeline_sandbox ON timeline (sandbox_id, seq);
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN ports TEXT NOT NULL DEFAULT '[]';
+  `,
 ];

@@ -168,5 +168,6 @@ function upgradedSandbox(id: string): Ledger["sandbox"] {
     failure: "f",
     lastDeath: null,
     diskRetryAt: null,
+    ports: [],
   };
 }

@@ -252,4 +252,7 @@ export const migrations: readonly string[] = [
   DROP TABLE instance_1;
   DROP TABLE tombstone_1;
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN ports TEXT NOT NULL DEFAULT '[]';
+  `,
 ];
