@@ -33,6 +33,7 @@ const commands: Record<string, Entry> = {
   stop: { summary: "stop sandboxes and keep their disks", load: () => import("./commands/stop.ts") },
   rm: { summary: "delete sandboxes with their disks", load: () => import("./commands/rm.ts") },
   events: { summary: "show what happened to a sandbox, and why", load: () => import("./commands/events.ts") },
+  git: { summary: "clone a repository, show its state", load: () => import("./commands/git.ts") },
   watch: { summary: "show what happens to a sandbox's files", load: () => import("./commands/watch.ts") },
   why: { summary: "say why a sandbox lives, and when it will end", load: () => import("./commands/why.ts") },
   update: {

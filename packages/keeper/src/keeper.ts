@@ -7,6 +7,7 @@ import { UseClock } from "./engine/use-clock.ts";
 import { execRoutes } from "./exec/exec-routes.ts";
 import { filesRoutes } from "./files/files-routes.ts";
 import { Pending } from "./files/pending.ts";
+import { gitRoutes } from "./git/routes.ts";
 import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
 import { readLastEnd, recordEnd } from "./lifecycle/last-end.ts";
@@ -85,6 +86,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...sessionRoutes(engine, sessions),
     ...terminalRoutes(terminals),
     ...watchRoutes(fileWatches),
+    ...gitRoutes(engine),
   };
   const { door } = lifecycle;
   const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission, door }));

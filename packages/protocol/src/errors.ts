@@ -19,6 +19,7 @@ export const httpStatusOf = {
   record_expired: 410,
   precondition_failed: 412,
   too_large: 413,
+  git_failed: 422,
   limit_reached: 429,
   quota_exceeded: 429,
   internal: 500,

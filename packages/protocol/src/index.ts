@@ -3,6 +3,7 @@ export { ErrorBody, Started } from "./error-body.ts";
 export * from "./errors.ts";
 export * from "./execution.ts";
 export * from "./files.ts";
+export * from "./git.ts";
 export * from "./keeper-api.ts";
 export * from "./lifecycle.ts";
 export * from "./log-frames.ts";

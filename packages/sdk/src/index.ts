@@ -1,4 +1,5 @@
 export type {
+  CloneResult,
   Command,
   CommandResult,
   CommandState,
@@ -6,6 +7,8 @@ export type {
   CreateSandbox,
   FileInfo,
   FileType,
+  GitDiff,
+  GitStatus,
   InstanceInfo,
   LeaseInfo,
   Policy,
@@ -41,6 +44,7 @@ export {
   type StatOptions,
   type WriteOptions,
 } from "./files.ts";
+export type { CloneOptions, CloneProgress, Git, GitDiffOptions } from "./git.ts";
 export type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
 export { Operator } from "./operator.ts";

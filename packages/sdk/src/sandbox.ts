@@ -26,6 +26,7 @@ import {
 } from "./exec.ts";
 import { meansEnded } from "./failures.ts";
 import { Files } from "./files.ts";
+import { Git } from "./git.ts";
 import type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
 import * as lifecycle from "./lifecycle.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
@@ -72,6 +73,8 @@ export class Sandbox implements AsyncDisposable {
   readonly files: Files;
   /** Addresses outside for what listens inside. */
   readonly ports: Ports;
+  /** git in it: clone, status, diff. */
+  readonly git: Git;
   #info: SandboxInfo;
   #held = new AbortController();
   readonly #scope: Scope;
@@ -89,6 +92,7 @@ export class Sandbox implements AsyncDisposable {
     };
     this.files = new Files(this.#scope);
     this.ports = new Ports(this.#scope);
+    this.git = new Git(this.#scope);
   }
 
   /**

@@ -14,6 +14,7 @@ import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { eventRoutes } from "./routes/events.ts";
 import { fileRoutes } from "./routes/files.ts";
+import { gitRoutes } from "./routes/git.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { lifecycleRoutes } from "./routes/lifecycle.ts";
 import { operatorRoutes } from "./routes/operator.ts";
@@ -108,6 +109,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", sessionRoutes(deps));
   app.route("/v1", terminalRoutes(deps));
   app.route("/v1", watchRoutes(deps));
+  app.route("/v1", gitRoutes(deps));
   app.route("/v1", fileRoutes(deps));
   app.route("/v1", portRoutes(deps));
   app.route("/v1", operatorRoutes(deps));

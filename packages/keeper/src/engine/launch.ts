@@ -16,6 +16,8 @@ export interface Program {
   /** Given: written, then closed. `open`: stays open for the run's `stdin`. `empty`: end of file at once. */
   readonly stdin: "empty" | "open" | { readonly bytes: Uint8Array };
   readonly timeoutMs?: number | undefined;
+  /** See `SpawnRequest`. */
+  readonly descriptor3?: number | undefined;
 }
 
 /**
@@ -31,6 +33,7 @@ export function launch(engine: Engine, run: Run, program: Program): void {
       cwd: program.cwd,
       env: environmentOf(engine.boot, { id: run.id, layers: program.env }),
       stdin: program.stdin === "empty" ? "empty" : "open",
+      descriptor3: program.descriptor3,
     });
   } catch (error) {
     engine.abandon(run);

@@ -14,6 +14,8 @@ export interface SpawnRequest {
   readonly env: Record<string, string>;
   /** `empty` reads as end of file at once; `open` can be written to. */
   readonly stdin: "empty" | "open";
+  /** Passed on as descriptor 3; it stays the caller's to close. */
+  readonly descriptor3?: number | undefined;
 }
 
 /** A started program, the leader of its own session and process group. Whoever gets it closes its descriptors. */
@@ -41,9 +43,7 @@ export function spawn(request: SpawnRequest): Child {
         cmd: [...request.argv],
         cwd: request.cwd,
         env: request.env,
-        stdin: input?.readFd ?? "ignore",
-        stdout: out.writeFd,
-        stderr: err.writeFd,
+        stdio: stdioOf([input?.readFd ?? "ignore", out.writeFd, err.writeFd], request.descriptor3),
         detached: true,
       }),
     );
@@ -62,6 +62,13 @@ export function spawn(request: SpawnRequest): Child {
     checkCwd(request.cwd);
     throw cannotStart(request, error);
   }
+}
+
+function stdioOf(
+  three: ["ignore" | number, number, number],
+  fourth: number | undefined,
+): ["ignore" | number, number, number, ...number[]] {
+  return fourth === undefined ? three : [...three, fourth];
 }
 
 // No process has it, so nothing is ever signalled by it.

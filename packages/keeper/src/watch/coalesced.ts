@@ -1,4 +1,5 @@
 import type { FileChange } from "@holdfast/protocol";
+import { byteName } from "../byte-name.ts";
 
 /** A change whose paths are bytes, one to a character. */
 export type ByteChange =
@@ -52,14 +53,7 @@ function merged(before: ByteChange, after: ByteChange): ByteChange {
 
 function asWire(change: ByteChange): FileChange {
   const { directory } = change;
-  const path = told("path", change.path);
+  const path = byteName("path", change.path);
   if (change.type !== "moved") return { type: change.type, ...path, directory };
-  return { type: "moved", ...told("from", change.from), ...path, directory };
-}
-
-function told<Name extends "path" | "from">(name: Name, latin1: string) {
-  const bytes = Buffer.from(latin1, "latin1");
-  const text = bytes.toString();
-  const exact = Buffer.from(text).equals(bytes) ? {} : { [`${name}Base64`]: bytes.toString("base64") };
-  return { [name]: text, ...exact } as Record<Name, string>;
+  return { type: "moved", ...byteName("from", change.from), ...path, directory };
 }
