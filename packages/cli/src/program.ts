@@ -32,6 +32,11 @@ const commands: Record<string, Entry> = {
   start: { summary: "start stopped sandboxes", load: () => import("./commands/start.ts") },
   stop: { summary: "stop sandboxes and keep their disks", load: () => import("./commands/stop.ts") },
   rm: { summary: "delete sandboxes with their disks", load: () => import("./commands/rm.ts") },
+  snapshot: {
+    summary: "copy a sandbox's files; list and remove such copies",
+    load: () => import("./commands/snapshot.ts"),
+  },
+  fork: { summary: "make sandboxes with another's files", load: () => import("./commands/fork.ts") },
   events: { summary: "show what happened to a sandbox, and why", load: () => import("./commands/events.ts") },
   git: { summary: "clone a repository, show its state", load: () => import("./commands/git.ts") },
   watch: { summary: "show what happens to a sandbox's files", load: () => import("./commands/watch.ts") },

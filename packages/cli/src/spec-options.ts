@@ -7,6 +7,7 @@ export interface SpecOptions extends PolicyOptions {
   name?: string;
   provider?: string;
   image?: string;
+  fromSnapshot?: string;
   network?: "none" | "full";
   env?: Record<string, string>;
   label?: Record<string, string>;
@@ -28,6 +29,7 @@ export function addSpecOptions(command: Command): Command {
     .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
     .option("--provider <provider>", "the backend that holds it")
     .option("--image <image>", "what it starts from, where the provider has images")
+    .option("--from-snapshot <snapshot>", "begin with the files of this one, by name or id")
     .addOption(
       new Option("--network <mode>", "none, or full (the default): out, but not to this machine").choices([
         "none",
@@ -62,13 +64,14 @@ export function addSpecOptions(command: Command): Command {
 
 export function specOf(options: SpecOptions): CreateSandbox {
   const { name, provider, image, network, env, label, cpus, memory, pids, disk, requireLimits } = options;
-  const { user, readOnly, mount: mounts, tmpfs, runtime } = options;
+  const { user, fromSnapshot, readOnly, mount: mounts, tmpfs, runtime } = options;
   const limits = { cpus, memoryMiB: memory, pids, diskMiB: disk, required: requireLimits };
   const limited = Object.values(limits).some((limit) => limit !== undefined);
   return {
     name,
     provider,
     image,
+    fromSnapshot,
     network,
     env,
     labels: label,

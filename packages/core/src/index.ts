@@ -8,6 +8,7 @@ export * from "./new-rows.ts";
 export * from "./next-step.ts";
 export * from "./policy.ts";
 export * from "./provider.ts";
+export * from "./snapshot.ts";
 export * from "./store.ts";
 export * from "./sweep.ts";
 export * from "./transitions.ts";

@@ -62,6 +62,8 @@ export interface SandboxRow {
   readonly fence: number;
   /** There may be a disk. Set before the first instance exists, cleared only on evidence that the disk is gone. */
   readonly hasDisk: boolean;
+  /** The snapshot that its next disk begins with. While it is named here, that snapshot is not removed. */
+  readonly restoresFrom: string | null;
   readonly createdAt: number;
   /** The last use that was written down; the keeper knows the last one of all. */
   readonly lastUsedAt: number;
@@ -205,10 +207,11 @@ export function stateOf({ sandbox, lease }: Pick<Holding, "sandbox" | "lease">):
 
 /** How generation `present` relates to what the caller remembers, or without that to the generation before it. */
 export function continuityOf(
-  { policy }: Pick<SandboxRow, "policy">,
+  { policy, spec }: Pick<SandboxRow, "policy" | "spec">,
   present: number,
   remembered?: number,
 ): Continuity {
   if (remembered === present) return "same-process";
-  return present <= 1 || policy.filesystem === "ephemeral" ? "fresh" : "same-filesystem";
+  if (present > 1 && policy.filesystem === "persistent") return "same-filesystem";
+  return spec.fromSnapshot === undefined ? "fresh" : "restored";
 }

@@ -6,10 +6,13 @@ export const TENANT = "default";
 
 /** A sandbox that nobody has used or spoiled yet. */
 export function newSandbox(
-  asked: Pick<SandboxRow, "id" | "name" | "provider" | "spec" | "policy" | "labels">,
+  asked: Pick<SandboxRow, "id" | "name" | "provider" | "spec" | "policy" | "labels"> & {
+    readonly restoresFrom?: string | null;
+  },
   now: number,
 ): NewSandbox {
   return {
+    restoresFrom: null,
     ...asked,
     tenantId: TENANT,
     desired: "active",

@@ -1,4 +1,5 @@
 import type { LimitsReport, SandboxSpec } from "@holdfast/protocol";
+import type { SnapshotVault } from "./snapshot.ts";
 
 /** Who an instance is. Its physical name contains sandbox id and generation; its markers carry all of it. */
 export interface InstanceRef {
@@ -22,6 +23,8 @@ export interface LaunchPlan {
   /** Written beside the name, so that whoever finds the instance without its row knows how long to leave it alone. */
   readonly lifetimeSeconds: number;
   readonly fence: number;
+  /** The id of the snapshot that the disk begins with, if there is none yet. */
+  readonly fromSnapshot?: string;
 }
 
 /** Where a keeper can be reached. */
@@ -165,4 +168,6 @@ export interface Provider {
   discover(signal: AbortSignal): Promise<readonly Found[]>;
   /** What there is. `capacity_unknown` if it cannot be measured. */
   capacity(signal: AbortSignal): Promise<Capacity>;
+  /** Absent on a backend that cannot copy disks. */
+  readonly snapshots?: SnapshotVault;
 }

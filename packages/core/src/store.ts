@@ -1,6 +1,7 @@
 import type { SandboxState } from "@holdfast/protocol";
 import type { AdmissionRules } from "./admission.ts";
 import type { Holding, Lease, Ledger, SandboxRow } from "./lease.ts";
+import type { SnapshotRow } from "./snapshot.ts";
 
 /** One entry of a sandbox's timeline. */
 export interface TimelineEntry {
@@ -99,6 +100,18 @@ export interface ListFilter {
   readonly after?: number;
   readonly limit: number;
 }
+
+export interface SnapshotFilter {
+  readonly sandboxId?: string;
+  readonly provider?: string;
+  readonly label?: { readonly key: string; readonly value?: string };
+  /** The `next` of the page before. */
+  readonly after?: number;
+  readonly limit: number;
+}
+
+/** A snapshot with how many sandboxes are being made from it. */
+export type KnownSnapshot = SnapshotRow & { readonly usedBy: number };
 
 export interface TakeOptions {
   readonly owner: string;
@@ -200,5 +213,19 @@ export interface Store {
   }): Promise<{ repaired: string[]; forgotten: number }>;
 
   timeline(sandboxId: string, options: { since: number; limit: number }): Promise<RecordedEntry[]>;
+
+  /** The intent to make one. `already_exists` if another has the name; the same key gives the first one back. */
+  insertSnapshot(row: SnapshotRow, options: { idempotencyKey?: string }): Promise<KnownSnapshot>;
+  /** By id or by name. */
+  snapshot(idOrName: string): Promise<KnownSnapshot | undefined>;
+  /** In order of creation. `next` is given if there may be more. */
+  snapshots(filter: SnapshotFilter): Promise<{ snapshots: KnownSnapshot[]; next?: number }>;
+  /** `undefined` if it has moved on. */
+  saveSnapshot(
+    before: SnapshotRow,
+    change: Partial<Omit<SnapshotRow, "id" | "version">>,
+  ): Promise<KnownSnapshot | undefined>;
+  /** Only one that is being deleted and that nothing is made from; `false` if it has moved on. */
+  forgetSnapshot(before: SnapshotRow): Promise<boolean>;
   close(): Promise<void>;
 }

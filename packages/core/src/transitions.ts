@@ -122,7 +122,14 @@ export function cameAlive(
   const admittedAt = lease.admittedAt ?? now;
   const { maxLifetimeSeconds } = sandbox.policy;
   return {
-    sandbox: { launchFailures: 0, failure: null, ...(lease.admittedAt === null && { lastUsedAt: now }) },
+    sandbox: {
+      launchFailures: 0,
+      failure: null,
+      ...(lease.admittedAt === null && { lastUsedAt: now }),
+      // Its disk is its own now; an ephemeral one's next disk begins with the same snapshot.
+      ...(sandbox.restoresFrom !== null &&
+        sandbox.policy.filesystem === "persistent" && { restoresFrom: null }),
+    },
     leases: {
       [lease.instanceId]: {
         phase: "live",

@@ -12,6 +12,7 @@ export * from "./port.ts";
 export * from "./port-flow.ts";
 export * from "./sandbox.ts";
 export * from "./session.ts";
+export * from "./snapshot.ts";
 export { InsidePath, isWithin, Mount } from "./spec-paths.ts";
 export * from "./sse.ts";
 export * from "./terminal.ts";

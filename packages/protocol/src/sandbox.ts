@@ -67,6 +67,8 @@ export const SandboxSpec = z.strictObject({
   tmpfs: Tmpfs.optional(),
   /** What runs it, where the provider knows several, such as `runsc` for gVisor. */
   runtime: RuntimeName.optional(),
+  /** The id or name of the snapshot that its files begin with; an ephemeral one begins with them each time. */
+  fromSnapshot: z.string().min(1).max(100).optional(),
 });
 export type SandboxSpec = z.infer<typeof SandboxSpec>;
 

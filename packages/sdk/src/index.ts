@@ -21,6 +21,7 @@ export type {
   SandboxPort as SandboxPortInfo,
   SandboxSpec,
   SandboxState,
+  Snapshot as SnapshotInfo,
   SweepReport,
   Terminal as TerminalInfo,
   TerminalExit,
@@ -58,6 +59,7 @@ export {
   type SessionExecResult,
   type SessionExecState,
 } from "./sessions.ts";
+export { type ForkOptions, type ListSnapshotsOptions, Snapshot, type SnapshotOptions } from "./snapshots.ts";
 export type { ConnectionChange } from "./terminal-link.ts";
 export type { TerminalEvent } from "./terminal-output.ts";
 export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";

@@ -47,6 +47,14 @@ import {
   type Session,
 } from "./sessions.ts";
 import {
+  type ForkOptions,
+  fork,
+  makeSnapshot,
+  type Snapshot,
+  type SnapshotOptions,
+  snapshotsOf,
+} from "./snapshots.ts";
+import {
   type AttachOptions,
   attachTerminal,
   listTerminals,
@@ -346,6 +354,38 @@ export class Sandbox implements AsyncDisposable {
     };
     this.#claim = new Claim({ scope: this.#scope, made, onRelease });
     return this.#claim;
+  }
+
+  /**
+   * Copies its files as they are at one moment, running or stopped. What runs stands still for the time of the copy,
+   * which is short where the file system can share blocks (XFS, Btrfs).
+   *
+   * @example
+   * ```ts
+   * const before = await sbx.snapshot({ name: "before-upgrade" });
+   * const again = await Sandbox.create({ fromSnapshot: before.id });
+   * ```
+   */
+  snapshot(options: SnapshotOptions = {}): Promise<Snapshot> {
+    return makeSnapshot(this.#scope, options);
+  }
+
+  /** The snapshots that were taken of it. */
+  snapshots(options: { signal?: AbortSignal } = {}): Promise<Snapshot[]> {
+    return snapshotsOf(this.#scope, options.signal);
+  }
+
+  /**
+   * So many new sandboxes with its files, its spec and its policy, each on its own. All of them, or none.
+   *
+   * @example
+   * ```ts
+   * const [a, b, c] = await sbx.fork(3, { name: "attempt", onIdle: "remove" });   // attempt-1, attempt-2, …
+   * ```
+   */
+  async fork(count = 1, options: ForkOptions = {}): Promise<Sandbox[]> {
+    const { client } = this.#scope;
+    return (await fork(this.#scope, count, options)).map((info) => Sandbox.#hold({ client, info }));
   }
 
   /** Counts as a use, and does nothing else: idle time begins anew. Wakes nothing. */

@@ -22,6 +22,7 @@ import { portRoutes } from "./routes/ports.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { sandboxRoutes } from "./routes/sandboxes.ts";
 import { sessionRoutes } from "./routes/sessions.ts";
+import { snapshotRoutes } from "./routes/snapshots.ts";
 import { terminalRoutes } from "./routes/terminals.ts";
 import { turnRoutes } from "./routes/turns.ts";
 import { watchRoutes } from "./routes/watch.ts";
@@ -35,7 +36,16 @@ const MAX_REQUESTS = 4096;
 /** What the routes need of the lifecycle; its loop is `main.ts`'s to run. */
 type AppLifecycle = Pick<
   Lifecycle<KeeperLink>,
-  "sandboxes" | "turns" | "claims" | "ports" | "why" | "sweep" | "leases" | "providers"
+  | "sandboxes"
+  | "snapshots"
+  | "forks"
+  | "turns"
+  | "claims"
+  | "ports"
+  | "why"
+  | "sweep"
+  | "leases"
+  | "providers"
 >;
 
 /** What the routes need of the previews' own listener. */
@@ -112,6 +122,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", gitRoutes(deps));
   app.route("/v1", fileRoutes(deps));
   app.route("/v1", portRoutes(deps));
+  app.route("/v1", snapshotRoutes(deps));
   app.route("/v1", operatorRoutes(deps));
   return app;
 }

@@ -1,7 +1,7 @@
 /** No separators: ids become directory names, host names and parts of URLs. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
-type Kind = "sandbox" | "instance" | "turn" | "claim" | "port" | "secret";
+type Kind = "sandbox" | "instance" | "turn" | "claim" | "snapshot" | "port" | "secret";
 
 /** 65 bits: two of a million sandboxes get the same one with a chance below 10^-7. */
 const lengths: Record<Exclude<Kind, "secret">, [prefix: string, letters: number]> = {
@@ -11,6 +11,7 @@ const lengths: Record<Exclude<Kind, "secret">, [prefix: string, letters: number]
   claim: ["claim", 16],
   // A port's token: 130 bits that fit into a host name's label beside the port and the sandbox.
   port: ["", 26],
+  snapshot: ["snap", 13],
 };
 
 export function newId(kind: Kind): string {

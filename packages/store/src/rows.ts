@@ -1,4 +1,11 @@
-import { type Lease, phases, type RecordedEntry, type SandboxRow, type Tombstone } from "@holdfast/core";
+import {
+  type Lease,
+  phases,
+  type RecordedEntry,
+  type SandboxRow,
+  type SnapshotRow,
+  type Tombstone,
+} from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Columns, Value } from "./driver.ts";
 
@@ -32,6 +39,7 @@ const sandboxKinds = {
   lastDeath: "json",
   diskRetryAt: "integer",
   ports: "json",
+  restoresFrom: "text",
 } as const satisfies Record<keyof SandboxRow, Kind>;
 
 /** The fields that have one column; evidence and reservation have several, because SQL compares and sums them. */
@@ -64,11 +72,34 @@ const leaseKinds = {
   lastError: "text",
 } as const satisfies Record<Exclude<keyof Lease, "reservation" | "evidence">, Kind>;
 
+const snapshotKinds = {
+  id: "text",
+  name: "text",
+  tenantId: "text",
+  provider: "text",
+  sandboxId: "text",
+  generation: "integer",
+  origin: "text",
+  spec: "json",
+  labels: "json",
+  phase: "text",
+  parts: "json",
+  checksum: "text",
+  copiedBytes: "integer",
+  createdAt: "integer",
+  expiresAt: "integer",
+  failure: "text",
+  owner: "text",
+  busyUntil: "integer",
+  version: "integer",
+} as const satisfies Record<keyof SnapshotRow, Kind>;
+
 const reservationColumns = ["res_memory_b", "res_disk_b"] as const;
 const evidenceColumns = ["evidence_kind", "evidence_at", "evidence_detail"] as const;
 
 const sandboxFields = fieldsOf(sandboxKinds);
 const leaseFields = fieldsOf(leaseKinds);
+const snapshotFields = fieldsOf(snapshotKinds);
 
 /** For a join: every column of a sandbox as `s_…` and of an instance as `i_…`. */
 export const joinedColumns = [
@@ -94,6 +125,14 @@ export function leaseColumns({ reservation, evidence, ...plain }: Partial<Lease>
       evidence_detail: evidence?.detail ?? null,
     }),
   };
+}
+
+export function snapshotColumns(row: Partial<SnapshotRow>): Columns {
+  return encoded(row, snapshotKinds);
+}
+
+export function toSnapshot(columns: Columns): SnapshotRow {
+  return decoded(columns, "", snapshotFields) as unknown as SnapshotRow;
 }
 
 /** `undefined` if the join found none. */

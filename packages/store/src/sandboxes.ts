@@ -12,6 +12,7 @@ import { first, insertInto, type Tx, update } from "./driver.ts";
 import { lockLedger, readLedger, readLedgers, settle } from "./ledgers.ts";
 import { launch, queueForAdmission, type Wish } from "./reserving.ts";
 import { sandboxColumns } from "./rows.ts";
+import { assertRestorable } from "./snapshots.ts";
 import { record } from "./timelines.ts";
 import { numbersUnderName } from "./tombstones.ts";
 
@@ -36,6 +37,7 @@ export async function insertSandbox(tx: Tx, creation: Creation): Promise<Holding
     { onConflict: "ON CONFLICT DO NOTHING" },
   );
   if (inserted === 0) return existing(tx, creation);
+  if (row.restoresFrom !== null) await assertRestorable(tx, row.restoresFrom);
   if (wish !== undefined) await queueForAdmission(tx);
   // Only now: the name's last owner may have been buried while the insertion waited for the name.
   await update(tx, "sandbox", ["id", row.id], await numbersUnderName(tx, row.name));

@@ -5,6 +5,7 @@ import {
   type Host,
   isHolding,
   type Job,
+  type KnownSnapshot,
   type Lease,
   type Ledger,
   type ListFilter,
@@ -12,6 +13,8 @@ import {
   type NewSandbox,
   type RecordedEntry,
   type SandboxRow,
+  type SnapshotFilter,
+  type SnapshotRow,
   type Store,
   type TakeOptions,
   type Ticket,
@@ -29,6 +32,7 @@ import { isNothing, readLedger } from "./ledgers.ts";
 import { reserve, type Wish } from "./reserving.ts";
 import * as sandboxes from "./sandboxes.ts";
 import { save } from "./saving.ts";
+import * as snapshots from "./snapshots.ts";
 import * as tickets from "./tickets.ts";
 import { timeline } from "./timelines.ts";
 import * as tombstones from "./tombstones.ts";
@@ -191,6 +195,29 @@ export class SqlStore implements Store {
 
   timeline(sandboxId: string, options: { since: number; limit: number }): Promise<RecordedEntry[]> {
     return this.#driver.read((tx) => timeline(tx, sandboxId, options));
+  }
+
+  insertSnapshot(row: SnapshotRow, options: { idempotencyKey?: string }): Promise<KnownSnapshot> {
+    return this.#driver.write((tx) => snapshots.insertSnapshot(tx, row, options.idempotencyKey));
+  }
+
+  snapshot(idOrName: string): Promise<KnownSnapshot | undefined> {
+    return this.#driver.read((tx) => snapshots.snapshot(tx, idOrName));
+  }
+
+  snapshots(filter: SnapshotFilter): Promise<{ snapshots: KnownSnapshot[]; next?: number }> {
+    return this.#driver.read((tx) => snapshots.snapshots(tx, filter));
+  }
+
+  saveSnapshot(
+    before: SnapshotRow,
+    change: Partial<Omit<SnapshotRow, "id" | "version">>,
+  ): Promise<KnownSnapshot | undefined> {
+    return this.#driver.write((tx) => snapshots.saveSnapshot(tx, before, change));
+  }
+
+  forgetSnapshot(before: SnapshotRow): Promise<boolean> {
+    return this.#driver.write((tx) => snapshots.forgetSnapshot(tx, before));
   }
 
   close(): Promise<void> {

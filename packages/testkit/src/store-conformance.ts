@@ -5,6 +5,7 @@ import type { StoreUnderTest } from "./store-fixtures.ts";
 import { jobSuite } from "./store-jobs.ts";
 import { leaseSuite } from "./store-leases.ts";
 import { sandboxSuite } from "./store-sandboxes.ts";
+import { snapshotSuite } from "./store-snapshots.ts";
 import { ticketSuite } from "./store-tickets.ts";
 
 /** What every store must keep, whatever database is under it. */
@@ -23,5 +24,6 @@ export function storeConformance(name: string, open: () => Promise<StoreUnderTes
     ticketSuite(context);
     jobSuite(context);
     auditSuite(context);
+    snapshotSuite(context);
   });
 }

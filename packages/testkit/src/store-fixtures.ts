@@ -60,6 +60,7 @@ export function sandboxRow(over: Partial<NewSandbox> = {}): NewSandbox {
     lastDeath: null,
     diskRetryAt: null,
     ports: [],
+    restoresFrom: null,
     ...over,
   };
 }

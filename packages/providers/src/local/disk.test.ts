@@ -78,11 +78,11 @@ test("a disk that was being made or removed when the server died is finished", a
   const ref = { installationId: "a", sandboxId: "s" };
   mkdirSync(join(layout.sandboxes, ".new-s/workspace"), { recursive: true });
   expect(await listDisks(layout)).toEqual([]);
-  const disk = await ensureDisk(layout, ref, 1000);
-  expect(await ensureDisk(layout, ref, 2000)).toEqual(disk);
+  const disk = await ensureDisk(layout, ref, { now: 1000 });
+  expect(await ensureDisk(layout, ref, { now: 2000 })).toEqual(disk);
   expect(await listDisks(layout)).toEqual([{ kind: "disk", ref, createdAt: 1000 }]);
   expect(existsSync(join(layout.sandboxes, ".new-s"))).toBe(false);
-  await expect(ensureDisk(layout, { ...ref, installationId: "b" }, 1000)).rejects.toMatchObject({
+  await expect(ensureDisk(layout, { ...ref, installationId: "b" }, { now: 1000 })).rejects.toMatchObject({
     code: "already_exists",
   });
   mkdirSync(join(layout.sandboxes, ".new-s/state"), { recursive: true });
@@ -99,7 +99,7 @@ test("a disk whose owner cannot be read is nobody's: it is listed, and not remov
     mkdirSync(join(layout.sandboxes, sandboxId));
     if (record !== undefined) writeFileSync(join(layout.sandboxes, sandboxId, "disk.json"), record);
     const ref = { installationId: "a", sandboxId };
-    for (const call of [() => ensureDisk(layout, ref, 1000), () => deleteDisk(layout, ref)]) {
+    for (const call of [() => ensureDisk(layout, ref, { now: 1000 }), () => deleteDisk(layout, ref)]) {
       await expect(call()).rejects.toMatchObject({ code: "internal" });
     }
   }
@@ -115,7 +115,7 @@ test("a disk of the release before is as old as its record", async () => {
   const layout = layoutOf(join(machine.dir, "older"));
   await makeLayout(layout);
   const ref = { installationId: "a", sandboxId: "s" };
-  const file = join((await ensureDisk(layout, ref, 1000)).dir, "disk.json");
+  const file = join((await ensureDisk(layout, ref, { now: 1000 })).dir, "disk.json");
   writeFileSync(file, JSON.stringify({ ...ref, uid: 1 }));
   utimesSync(file, 5, 5);
   expect(await listDisks(layout)).toEqual([{ kind: "disk", ref, createdAt: 5000 }]);

@@ -20,11 +20,17 @@ export interface Disk {
 
 /** The parts of a disk; the sandbox's user owns them, and nobody else may look in. */
 const PARTS = ["workspace", "home", "state"] as const;
+/** Those that hold a user's files; `state` is the keeper's own. */
+export const FILE_PARTS = ["workspace", "home"] as const;
 /** Says whose it is. */
 const RECORD = "disk.json";
 
 /** Makes the disk, or finds the one that is there. A half-made one has another name and is made again. */
-export async function ensureDisk(layout: Layout, ref: SandboxRef, now: number): Promise<Disk> {
+export async function ensureDisk(
+  layout: Layout,
+  ref: SandboxRef,
+  { now, fill }: { now: number; fill?: (draft: Pick<Disk, "dir" | "uid">) => Promise<void> },
+): Promise<Disk> {
   const found = await readDisk(layout, ref.sandboxId);
   if (found !== undefined) return openUp(ownDisk(found, ref));
   const uid = await claimUid(layout, ref.sandboxId);
@@ -32,6 +38,7 @@ export async function ensureDisk(layout: Layout, ref: SandboxRef, now: number): 
   await removeTree(draft);
   await makeDir(draft, { mode: 0o711 });
   for (const part of PARTS) await makeDir(join(draft, part), { mode: 0o700, uid });
+  await fill?.({ dir: draft, uid });
   const { installationId, sandboxId } = ref;
   const record = { installationId, sandboxId, uid, createdAt: now };
   await writeDurably(join(draft, RECORD), JSON.stringify(record));
@@ -102,11 +109,23 @@ function diskDir(layout: Layout, sandboxId: string): string {
   return join(layout.sandboxes, sandboxId);
 }
 
+const DRAFT = ".new-";
+
 function draftDir(layout: Layout, sandboxId: string): string {
-  return join(layout.sandboxes, `.new-${sandboxId}`);
+  return join(layout.sandboxes, DRAFT + sandboxId);
 }
 
-async function readDisk(layout: Layout, sandboxId: string): Promise<Disk | undefined> {
+/** The sandboxes whose disk is half made, or half removed: by somebody who is at it, or who died. */
+export async function draftedDisks(layout: Layout): Promise<string[]> {
+  const names = await listOrNothing(layout.sandboxes);
+  return names.filter((name) => name.startsWith(DRAFT)).map((name) => name.slice(DRAFT.length));
+}
+
+export function removeDiskDraft(layout: Layout, sandboxId: string): Promise<void> {
+  return removeTree(draftDir(layout, sandboxId));
+}
+
+export async function readDisk(layout: Layout, sandboxId: string): Promise<Disk | undefined> {
   const found = await readRecord(layout, sandboxId);
   if (found.state === "unknown") {
     throw unreadable(diskDir(layout, sandboxId), new Error(`${RECORD} is missing or makes no sense`));

@@ -14,6 +14,8 @@ const FIRST_UID = 0x7000_0000;
 const UID_COUNT = 2 ** 27;
 /** For trying things; just past the range, so that no sandbox has it. */
 export const PROBE_UID = FIRST_UID + UID_COUNT;
+/** Whose the copies of disks are: no sandbox's, and nothing runs as it but `cp`. */
+export const SNAPSHOT_UID = PROBE_UID + 1;
 /** Claims of other sandboxes met on the way; with a hash over 2^27 places, more than a few means that something is wrong. */
 const MAX_PROBES = 10_000;
 

@@ -80,7 +80,7 @@ function makePlace(
   { layout, keeperBundle, signal, now }: LaunchContext,
 ): Promise<{ bundle: string; disk: Disk }> {
   return withBundle({ layout, bundle: keeperBundle, signal }, async (bundle) => {
-    const disk = await ensureDisk(layout, marker.ref, now);
+    const disk = await ensureDisk(layout, marker.ref, { now });
     await makeInstanceDir(layout, {
       ...marker,
       uid: disk.uid,

@@ -10,6 +10,7 @@ import { makeDir } from "./owned-files.ts";
  *     keepers/<hash>/           a keeper's binary with its loader and libraries, kept as long as an instance uses it
  *     uids/<uid>                a claim on a host user id; its content is the sandbox that holds it
  *     sandboxes/<sandbox>/      the disk: disk.json, workspace/, home/, state/
+ *     snapshots/<snapshot>/     a copy of a disk: snapshot.json, workspace/, home/
  *     instances/<name>/         one instance: identity.json, keeper.pid, socket/, run/, tmp/, etc/, launch.log
  *     locks                     one file; places in it are locked by whoever works on a sandbox
  */
@@ -19,6 +20,7 @@ export interface Layout {
   readonly uids: string;
   readonly sandboxes: string;
   readonly instances: string;
+  readonly snapshots: string;
   readonly locks: string;
 }
 
@@ -29,6 +31,7 @@ export function layoutOf(dataDir: string): Layout {
     uids: join(dataDir, "uids"),
     sandboxes: join(dataDir, "sandboxes"),
     instances: join(dataDir, "instances"),
+    snapshots: join(dataDir, "snapshots"),
     locks: join(dataDir, "locks"),
   };
 }
@@ -36,7 +39,7 @@ export function layoutOf(dataDir: string): Layout {
 /** May be called twice. Root's sandboxes run under other users: they may pass through, but not look around. */
 export async function makeLayout(layout: Layout): Promise<void> {
   const mode = isRoot() ? 0o711 : 0o700;
-  const { dataDir, keepers, uids, sandboxes, instances } = layout;
+  const { dataDir, keepers, uids, sandboxes, instances, snapshots } = layout;
   await mkdir(dataDir, { recursive: true });
-  for (const dir of [dataDir, keepers, uids, sandboxes, instances]) await makeDir(dir, { mode });
+  for (const dir of [dataDir, keepers, uids, sandboxes, instances, snapshots]) await makeDir(dir, { mode });
 }

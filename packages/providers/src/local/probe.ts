@@ -2,6 +2,7 @@ import { access } from "node:fs/promises";
 import { join } from "node:path";
 import type { Check } from "@holdfast/core";
 import type { CgroupHost } from "./cgroup-host.ts";
+import { sharesBlocks } from "./copy-tree.ts";
 import { isRoot, PROBE_UID } from "./host-user.ts";
 import { type Layout, makeLayout } from "./layout.ts";
 import { fullNetworkProblem } from "./network.ts";
@@ -28,11 +29,21 @@ export async function probeHost(context: ProbeContext): Promise<Check[]> {
     await guarded("keeper", () => checkBundle(context.keeperBundle)),
     checkFullNetwork(),
     checkLimits(context.cgroups),
+    await guarded("snapshots", () => checkSnapshots(context.layout)),
   ];
 }
 
 function requiredPrograms(): Program[] {
-  return ["bwrap", "sh", "rm", "chmod", ...(isRoot() ? (["setpriv"] as const) : [])];
+  return ["bwrap", "sh", "rm", "chmod", "cp", "setpriv"];
+}
+
+/** They work everywhere; what they cost differs. */
+async function checkSnapshots({ snapshots }: Layout): Promise<Check> {
+  const isShared = await sharesBlocks(snapshots);
+  return found(
+    "snapshots",
+    isShared ? "copies share blocks (reflink)" : "plain copies: XFS or Btrfs would share blocks",
+  );
 }
 
 function checkProgram(name: Program): Check {

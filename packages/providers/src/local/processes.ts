@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readlinkSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError } from "@holdfast/protocol";
@@ -67,6 +67,40 @@ export function readProcess(pid: number): HostProcess | undefined {
   return { pid, parentPid, startTime, uid, argv, pids };
 }
 
+/** A process of a namespace, and whether every thread of it stands still. */
+export interface InNamespace extends Pick<HostProcess, "pid" | "startTime" | "pids"> {
+  readonly isStopped: boolean;
+}
+
+/** The first process of a namespace, and all others in it that are not over. */
+export function readNamespace(first: number): InNamespace[] {
+  const name = namespaceOf(first);
+  return listPids().flatMap((pid) => {
+    if (name === undefined || namespaceOf(pid) !== name) return [];
+    const stat = readStat(pid);
+    const status = readProcFile(pid, "status");
+    return stat === undefined || status === undefined
+      ? []
+      : [{ pid, startTime: stat.startTime, isStopped: isStopped(pid), pids: numbers(status, "NSpid") }];
+  });
+}
+
+/** A process counts as stopped from its first thread on; the others get there a moment later. */
+function isStopped(pid: number): boolean {
+  const threads = orGone(() => readdirSync(`/proc/${pid}/task`)) ?? [];
+  return threads.every((thread) => /^[TtZX]$/.test(readStat(Number(thread), pid)?.state ?? "X"));
+}
+
+function namespaceOf(pid: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/pid`);
+  } catch (error) {
+    // One of another user is none of ours.
+    if (isCode(error, "ENOENT", "ESRCH", "EACCES", "EPERM")) return undefined;
+    throw error;
+  }
+}
+
 export function isAlive(known: Pick<HostProcess, "pid" | "startTime">): boolean {
   return readStat(known.pid)?.startTime === known.startTime;
 }
@@ -133,14 +167,14 @@ function readArguments(pid: number): string[] | undefined {
 /** The kernel's flag for its own threads. */
 const PF_KTHREAD = 0x0020_0000;
 
-function readStat(pid: number): { startTime: string } | undefined {
-  const text = readProcFile(pid, "stat");
+function readStat(pid: number, process?: number): { startTime: string; state: string } | undefined {
+  const text = readProcFile(pid, "stat", process);
   if (text === undefined) return undefined;
   // The program's name comes before, in brackets, and may contain anything.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state = "", flags = "0", startTime = ""] = [fields[0], fields[6], fields[19]];
   const isGone = state === "Z" || state === "X";
-  return isGone || (Number(flags) & PF_KTHREAD) !== 0 ? undefined : { startTime };
+  return isGone || (Number(flags) & PF_KTHREAD) !== 0 ? undefined : { startTime, state };
 }
 
 function numbers(status: string, field: string): number[] {
@@ -149,9 +183,10 @@ function numbers(status: string, field: string): number[] {
 }
 
 /** Only the beginning: a process inside can make its arguments as long as its memory, and so our reading of them. */
-function readProcFile(pid: number, file: string): string | undefined {
+function readProcFile(pid: number, file: string, process?: number): string | undefined {
+  const place = process === undefined ? pid : `${process}/task/${pid}`;
   return orGone(() => {
-    const fd = openSync(`/proc/${pid}/${file}`, "r");
+    const fd = openSync(`/proc/${place}/${file}`, "r");
     try {
       return readBeginning(fd);
     } finally {

@@ -20,7 +20,9 @@ import { assertFullNetwork, fullNetworkProblem } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { probeHost } from "./probe.ts";
 import { untilReady } from "./ready.ts";
+import { Restores } from "./restores.ts";
 import { SandboxLocks } from "./sandbox-locks.ts";
+import { createSnapshotVault } from "./snapshot-vault.ts";
 import { stopInstance } from "./stop.ts";
 import { namingStorage } from "./storage.ts";
 
@@ -39,6 +41,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
   const layout = layoutOf(dataDir);
   const locks = new SandboxLocks(layout);
   const cgroups = once(findCgroupHost);
+  const restores = new Restores({ layout, locks });
   let capabilities: Capabilities | undefined;
   // One lock for the sandbox: its disk is made under it, and removed under the same one.
   const alone = <T>(ref: SandboxRef, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
@@ -57,6 +60,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       // Before anything is made.
       assertSupported(plan.spec);
       if ((plan.spec.network ?? "full") === "full") assertFullNetwork();
+      if (plan.fromSnapshot !== undefined) await restores.until(ref, plan.fromSnapshot, signal);
       const machine = { layout, keeperBundle, allowedMounts, cgroups: await cgroups() };
       const context = { ...machine, signal, now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
@@ -64,14 +68,17 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),
     async stop(ref, mode, signal) {
+      await restores.cancel(ref);
       const options = { mode, layout, signal, cgroups: await cgroups() };
       return alone(ref, signal, () => stopInstance(ref, options));
     },
-    removeDisk: (ref, signal) =>
-      alone(ref, signal, async () => {
+    async removeDisk(ref, signal) {
+      await restores.cancel(ref);
+      return alone(ref, signal, async () => {
         await assertNoInstance(ref, layout);
         return deleteDisk(layout, ref);
-      }),
+      });
+    },
     async discover(signal) {
       signal.throwIfAborted();
       return discoverAll(layout);
@@ -80,6 +87,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       signal.throwIfAborted();
       return measureCapacity(dataDir, cgroups);
     },
+    snapshots: createSnapshotVault({ layout, locks }),
   };
 }
 

@@ -6,7 +6,7 @@ import { type HostProcess, isAlive } from "./processes.ts";
 const SYS_pidfd_send_signal = 424;
 const SYS_pidfd_open = 434;
 
-const signalNumbers = { SIGTERM: 15, SIGKILL: 9 } as const;
+const signalNumbers = { SIGTERM: 15, SIGKILL: 9, SIGSTOP: 19 } as const;
 
 const word = FFIType.i64;
 const libc = dlopen("libc.so.6", {
@@ -15,7 +15,10 @@ const libc = dlopen("libc.so.6", {
 });
 
 /** Signals exactly this process, or nobody if it is gone: the descriptor cannot come to mean another one. */
-export function signalProcess(target: HostProcess, signal: keyof typeof signalNumbers): void {
+export function signalProcess(
+  target: Pick<HostProcess, "pid" | "startTime">,
+  signal: keyof typeof signalNumbers,
+): void {
   const descriptor = Number(libc.symbols.syscall(SYS_pidfd_open, target.pid, 0, 0, 0));
   if (descriptor < 0) return;
   try {

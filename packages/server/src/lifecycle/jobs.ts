@@ -1,6 +1,7 @@
 import type { Job, Store } from "@holdfast/core";
 import type { Log } from "../log.ts";
 import { messageOf } from "./effects.ts";
+import type { SnapshotTender } from "./snapshot-tender.ts";
 import type { Sweeper } from "./sweeper.ts";
 
 /** Soon enough that an orphan is noticed; a list of what is there costs milliseconds. */
@@ -13,6 +14,7 @@ const KEEP_ENTRIES = 1_000;
 
 const SWEEP = "sweep:";
 const AUDIT = "audit";
+const SNAPSHOTS = "snapshots";
 
 /** The name of a backend's periodic pass. */
 export function sweepJob(provider: string): string {
@@ -23,9 +25,11 @@ export function sweepJob(provider: string): string {
 export class Jobs {
   readonly #store: Store;
   readonly #sweeper: Sweeper;
+  readonly #tender: SnapshotTender;
   readonly #log: Log;
 
-  constructor(options: { store: Store; sweeper: Sweeper; log: Log }) {
+  constructor(options: { store: Store; sweeper: Sweeper; tender: SnapshotTender; log: Log }) {
+    this.#tender = options.tender;
     this.#store = options.store;
     this.#sweeper = options.sweeper;
     this.#log = options.log;
@@ -35,6 +39,10 @@ export class Jobs {
     const now = await this.#store.now();
     for (const provider of providers) await this.#store.addJob(sweepJob(provider), now);
     await this.#store.addJob(AUDIT, now + AUDIT_EVERY_MS);
+    if (!this.#tender.hasWork) return;
+    await this.#store.addJob(SNAPSHOTS, now);
+    // What an earlier server has left half made goes at once.
+    await this.#store.hurryJob(SNAPSHOTS);
   }
 
   async run(due: readonly Job[]): Promise<void> {
@@ -43,12 +51,20 @@ export class Jobs {
 
   async #run(job: Job): Promise<void> {
     try {
-      const next = job.name === AUDIT ? await this.#audit() : await this.#sweep(job);
-      await this.#store.finishJob(job, next);
+      await this.#store.finishJob(job, await this.#work(job));
     } catch (error) {
       // Its ticket runs out, and whoever takes it next does it again.
       this.#log.error("job failed", { job: job.name, error: messageOf(error) });
     }
+  }
+
+  #work(job: Job): Promise<{ dueAt: number; memory: Record<string, unknown> }> {
+    if (job.name === AUDIT) return this.#audit();
+    return job.name === SNAPSHOTS ? this.#tend() : this.#sweep(job);
+  }
+
+  async #tend(): Promise<{ dueAt: number; memory: Record<string, unknown> }> {
+    return { dueAt: await this.#tender.tend(), memory: {} };
   }
 
   async #sweep(job: Job): Promise<{ dueAt: number; memory: Record<string, unknown> }> {

@@ -75,9 +75,12 @@ async function isPrepared(
 }
 
 function ask({ sandbox }: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
-  const { spec, name, policy } = sandbox;
+  const { spec, name, policy, restoresFrom } = sandbox;
   const { secret, fence } = lease;
-  const plan = { spec, hostname: name, secret, fence, lifetimeSeconds: policy.lifetimeSeconds };
+  const plan = {
+    ...{ spec, hostname: name, secret, fence, lifetimeSeconds: policy.lifetimeSeconds },
+    ...(restoresFrom !== null && { fromSnapshot: restoresFrom }),
+  };
   return shift.act({ ms: LAUNCH_CALL_MS, closing: deps.closing }, (signal) =>
     providerOf(lease, deps).launch(refOf(lease), plan, signal),
   );

@@ -5,6 +5,7 @@ import { Absence } from "./absence.ts";
 import { Bell, withBell } from "./bell.ts";
 import { ClaimDesk } from "./claim-desk.ts";
 import { messageOf } from "./effects.ts";
+import { Forks } from "./forks.ts";
 import { Hosts } from "./hosts.ts";
 import { Jobs } from "./jobs.ts";
 import { Keepers } from "./keepers.ts";
@@ -14,6 +15,8 @@ import { Queue } from "./queue.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Room, type RoomConfig } from "./room.ts";
 import { Sandboxes } from "./sandboxes.ts";
+import { SnapshotTender } from "./snapshot-tender.ts";
+import { Snapshots } from "./snapshots.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Turns } from "./turns.ts";
 import type { NewId } from "./waker.ts";
@@ -47,6 +50,8 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly turns: Turns;
   readonly ports: Ports<Link>;
   readonly claims: ClaimDesk;
+  readonly snapshots: Snapshots;
+  readonly forks: Forks;
   readonly reconciler: Reconciler;
   readonly #deps: LifecycleDeps<Link>;
   readonly #keepers: Keepers<Link>;
@@ -67,8 +72,10 @@ export class Lifecycle<Link extends KeeperControl> {
     const kick = (sandboxId: string) => this.reconciler.kick(sandboxId);
     const absence = new Absence({ ...parts, owner });
     const sweeper = new Sweeper({ ...parts, kick });
-    const jobs = new Jobs({ store, sweeper, log });
     const room = new Room({ ...parts, sweeper, config });
+    const snapshots = new Snapshots({ ...parts, room, newId, owner, closing: this.#closing.signal });
+    const tender = new SnapshotTender({ ...parts, snapshots, owner });
+    const jobs = new Jobs({ store, sweeper, tender, log });
     const lanes = new Lanes(CALLS_AT_A_TIME);
     const queue = new Queue({ clock, bell });
     const closing = this.#closing.signal;
@@ -99,6 +106,8 @@ export class Lifecycle<Link extends KeeperControl> {
       claims,
       wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
+    this.snapshots = snapshots;
+    this.forks = new Forks({ store, snapshots, sandboxes: this.sandboxes });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
     this.ports = new Ports({ store, sandboxes: this.sandboxes, newId });
     this.#deps = { ...deps, store };

@@ -3,7 +3,9 @@ import {
   type Holding,
   inTheWay,
   MAX_LAUNCH_FAILURES,
+  type Provider,
   type SandboxRow,
+  type SnapshotRow,
   stateOf,
   type Tombstone,
 } from "@holdfast/core";
@@ -23,6 +25,26 @@ export interface Asked {
   readonly claimToken?: string;
   /** How long to wait for room. */
   readonly queueMs?: number;
+}
+
+/** A snapshot is restored where it is. */
+export function checkPlace({ kind }: Provider, snapshot: SnapshotRow | undefined): void {
+  if (snapshot === undefined || snapshot.provider === kind) return;
+  throw new HoldfastError(
+    "invalid_argument",
+    `snapshot ${snapshot.name} is on provider ${snapshot.provider}, and not on ${kind}`,
+    {
+      hint: `take it there first: holdfast export ${snapshot.name} | holdfast import --provider ${kind} -`,
+      started: "no",
+    },
+  );
+}
+
+export function noSuchSnapshot(idOrName: string): HoldfastError {
+  return new HoldfastError("not_found", `there is no snapshot ${idOrName}`, {
+    hint: "list them: `holdfast snapshot ls`, GET /v1/snapshots",
+    started: "no",
+  });
 }
 
 /** A policy that is not asked for may be any. */

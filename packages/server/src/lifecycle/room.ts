@@ -5,6 +5,7 @@ import {
   diskShortage,
   type MinFreeDisk,
   type Provider,
+  type Store,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { within } from "./deadline.ts";
@@ -24,6 +25,7 @@ export interface RoomConfig {
 }
 
 interface RoomDeps {
+  readonly store: Pick<Store, "leasesOf">;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly hosts: Hosts;
   readonly sweeper: Pick<Sweeper, "clear" | "hasListed">;
@@ -48,6 +50,16 @@ export class Room {
     const measured = await this.#withRoomOnDisk(provider);
     const closedBecause = await this.#closedBecause(provider, measured);
     return { ...config, measured, closedBecause };
+  }
+
+  /** What may be written there beyond what is promised already. */
+  async spareBytes(provider: string): Promise<number> {
+    const { store, config } = this.#deps;
+    const { disk } = await this.#withRoomOnDisk(provider);
+    const leases = (await store.leasesOf(provider)).filter(({ phase }) => phase !== "gone");
+    const promised = leases.reduce((sum, { reservation }) => sum + reservation.diskBytes, 0);
+    const { bytes, share } = config.minFreeDisk;
+    return disk.freeBytes - Math.max(bytes, disk.sizeBytes * share, promised);
   }
 
   assertReachable(provider: string): void {

@@ -12,6 +12,7 @@ import {
   policyOf,
   type RecordedEntry,
   type SandboxRow,
+  type SnapshotRow,
   type Store,
   stateOf,
 } from "@holdfast/core";
@@ -31,8 +32,10 @@ import {
   type Asked,
   absent,
   checkMemory,
+  checkPlace,
   deleting,
   noSuchProvider,
+  noSuchSnapshot,
   notRunning,
   parts,
   sameSpec,
@@ -81,11 +84,15 @@ export class Sandboxes<Link extends KeeperControl> {
     const { store, room, queue, newId, wasAbsent } = this.#deps;
     const { name, ...rest } = request;
     const { spec, policy } = parts(rest);
-    const provider = this.#provider(spec.provider);
+    const snapshot = await this.#snapshot(spec.fromSnapshot);
+    const provider = this.#provider(spec.provider ?? snapshot?.provider);
     checkSupported(provider, spec);
+    checkPlace(provider, snapshot);
     const id = newId("sandbox");
-    const labels = request.labels ?? {};
-    const asked = { id, name: name ?? id, provider: provider.kind, spec, policy: policyOf(policy), labels };
+    const asked = {
+      ...{ id, name: name ?? id, provider: provider.kind, spec, policy: policyOf(policy) },
+      ...{ labels: request.labels ?? {}, restoresFrom: snapshot?.id ?? null },
+    };
     return queue.run(options.queueMs ?? 0, async () => {
       await wasAbsent(await store.now());
       const row = newSandbox(asked, await store.now());
@@ -314,6 +321,13 @@ export class Sandboxes<Link extends KeeperControl> {
       });
       if (saved !== undefined) return saved as Holding;
     }
+  }
+
+  async #snapshot(idOrName: string | undefined): Promise<SnapshotRow | undefined> {
+    if (idOrName === undefined) return undefined;
+    const found = await this.#deps.store.snapshot(idOrName);
+    if (found === undefined) throw noSuchSnapshot(idOrName);
+    return found;
   }
 
   #provider(kind: string | undefined): Provider {

@@ -7,6 +7,7 @@ import {
   type NewLease,
   type SandboxRow,
   type Store,
+  sizeOf,
   stateOf,
   wantsDiskGone,
 } from "@holdfast/core";
@@ -29,13 +30,17 @@ const PATIENCE_MS = 30_000;
 const HURRY_EVERY_MS = 10_000;
 /** How long an order to rest takes to be written, or to be taken back. */
 const QUIESCED_MS = 500;
+/** 10 MB/s: a disk that copies more slowly is out of order. */
+const SLOWEST_COPY_BYTES_PER_MS = 10_000;
 /** Of one that names no limit: what an idle sandbox costs, so that many small ones fit. */
 const DEFAULT_MEMORY_BYTES = 32 * 1024 ** 2;
 /** Room for its logs and its sessions' state; what its work writes shows in the measurement. */
 const DEFAULT_DISK_BYTES = 64 * 1024 ** 2;
 
 /** Ids and secrets, by what they are for. */
-export type NewId = (kind: "sandbox" | "instance" | "secret" | "turn" | "claim" | "port") => string;
+export type NewId = (
+  kind: "sandbox" | "instance" | "secret" | "turn" | "claim" | "snapshot" | "port",
+) => string;
 
 /** A sandbox that runs, and the line to its keeper. */
 export interface InUse<Link> {
@@ -127,10 +132,13 @@ export class Waker<Link extends KeeperControl> {
   }
 
   async newLease(
-    sandbox: Pick<SandboxRow, "id" | "tenantId" | "provider" | "spec">,
+    sandbox: Pick<SandboxRow, "id" | "tenantId" | "provider" | "spec" | "restoresFrom">,
     now: number,
   ): Promise<NewLease> {
     const { store, newId } = this.#deps;
+    const { restoresFrom } = sandbox;
+    const snapshot = restoresFrom === null ? undefined : await store.snapshot(restoresFrom);
+    const copyBytes = snapshot === undefined ? 0 : sizeOf(snapshot).sizeBytes;
     const { memoryMiB, diskMiB } = sandbox.spec.limits ?? {};
     return {
       instanceId: newId("instance"),
@@ -141,11 +149,11 @@ export class Waker<Link extends KeeperControl> {
       secret: newId("secret"),
       reservation: {
         memoryBytes: memoryMiB === undefined ? DEFAULT_MEMORY_BYTES : memoryMiB * 1024 ** 2,
-        diskBytes: diskMiB === undefined ? DEFAULT_DISK_BYTES : diskMiB * 1024 ** 2,
+        diskBytes: (diskMiB === undefined ? DEFAULT_DISK_BYTES : diskMiB * 1024 ** 2) + copyBytes,
       },
       createdAt: now,
       notAfter: now + NOT_AFTER_MS,
-      startupDeadlineAt: now + STARTUP_DEADLINE_MS,
+      startupDeadlineAt: now + STARTUP_DEADLINE_MS + Math.ceil(copyBytes / SLOWEST_COPY_BYTES_PER_MS),
     };
   }
 

@@ -169,5 +169,6 @@ function upgradedSandbox(id: string): Ledger["sandbox"] {
     lastDeath: null,
     diskRetryAt: null,
     ports: [],
+    restoresFrom: null,
   };
 }

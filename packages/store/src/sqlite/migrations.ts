@@ -255,4 +255,34 @@ export const migrations: readonly string[] = [
   `
   ALTER TABLE sandbox ADD COLUMN ports TEXT NOT NULL DEFAULT '[]';
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN restores_from TEXT;
+  CREATE INDEX sandbox_restores ON sandbox (restores_from) WHERE restores_from IS NOT NULL;
+
+  CREATE TABLE snapshot (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL UNIQUE,
+    tenant_id TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    origin TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    phase TEXT NOT NULL CHECK (phase IN ('making', 'ready', 'failed', 'deleting')),
+    parts TEXT NOT NULL,
+    checksum TEXT,
+    copied_bytes INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    failure TEXT,
+    owner TEXT NOT NULL,
+    busy_until INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    idempotency_key TEXT UNIQUE
+  ) STRICT;
+  CREATE INDEX snapshot_sandbox ON snapshot (sandbox_id);
+  CREATE INDEX snapshot_provider ON snapshot (provider);
+  `,
 ];

@@ -1,0 +1,171 @@
+import type {
+  CreateSnapshot,
+  ForkRequest,
+  Sandbox as SandboxInfo,
+  Snapshot as SnapshotInfo,
+} from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import type { Client } from "./client.ts";
+import { type CallOptions, clientOf } from "./lifecycle.ts";
+import type { Scope } from "./scope.ts";
+
+export interface SnapshotOptions extends CreateSnapshot {
+  /** Called now and then with what was copied so far. Blocks that are shared need no copy. */
+  onProgress?: ((copiedBytes: number) => void) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+export interface ListSnapshotsOptions extends CallOptions {
+  /** `key` or `key=value`. */
+  label?: string | undefined;
+}
+
+export interface ForkOptions extends Omit<ForkRequest, "count"> {
+  signal?: AbortSignal | undefined;
+}
+
+const ROOT = "/v1/snapshots";
+const PAGE = 1000;
+const LOOK_EVERY_MS = 200;
+
+/**
+ * A sandbox's files at one moment: `/workspace` and the home directory, not its processes. It outlives its sandbox.
+ *
+ * @example
+ * ```ts
+ * const before = await sbx.snapshot({ name: "before-upgrade", expiresInSeconds: 86_400 });
+ * const again = await Sandbox.create({ fromSnapshot: before.id });
+ * ```
+ */
+export class Snapshot {
+  readonly id: string;
+  readonly #client: Client;
+  #info: SnapshotInfo;
+
+  /** @internal */
+  constructor(client: Client, info: SnapshotInfo) {
+    this.id = info.snapshotId;
+    this.#client = client;
+    this.#info = info;
+  }
+
+  /** The snapshot with this id or name; `not_found` if there is none. */
+  static async get(idOrName: string, options: CallOptions = {}): Promise<Snapshot> {
+    const client = await clientOf(options);
+    return new Snapshot(client, await look(client, idOrName, options.signal));
+  }
+
+  /**
+   * All snapshots, or those with a label.
+   *
+   * @example
+   * ```ts
+   * for (const { name, info } of await Snapshot.list()) console.log(name, info.sizeBytes);
+   * ```
+   */
+  static async list(options: ListSnapshotsOptions = {}): Promise<Snapshot[]> {
+    const client = await clientOf(options);
+    const { label, signal } = options;
+    return (await listAt(client, ROOT, { label, signal })).map((info) => new Snapshot(client, info));
+  }
+
+  /** Everything the server last said about it. `refresh` asks again. */
+  get info(): Readonly<SnapshotInfo> {
+    return this.#info;
+  }
+
+  get name(): string {
+    return this.#info.name;
+  }
+
+  async refresh(options: { signal?: AbortSignal } = {}): Promise<this> {
+    this.#info = await look(this.#client, this.id, options.signal);
+    return this;
+  }
+
+  /** Removes it, at once or as soon as no sandbox is being made from it. A second time changes nothing. */
+  async delete(options: { signal?: AbortSignal } = {}): Promise<void> {
+    const call = { method: "DELETE", path: pathOf(this.id), again: "safe", signal: options.signal } as const;
+    await this.#client.json(call).catch(unlessGone);
+  }
+}
+
+/** Resolves when it is whole. The server goes on also if we are gone. */
+export async function makeSnapshot(scope: Scope, options: SnapshotOptions): Promise<Snapshot> {
+  const { onProgress, signal, ...json } = options;
+  const headers = { "Idempotency-Key": crypto.randomUUID() };
+  const path = `${scope.path}/snapshots`;
+  const query = { wait: false };
+  const call = { method: "POST", path, query, json, headers, again: "safe", signal } as const;
+  let { body: info } = await scope.client.json<SnapshotInfo>(call);
+  while (info.state === "making") {
+    onProgress?.(info.copiedBytes ?? 0);
+    await pause(LOOK_EVERY_MS, signal);
+    info = await look(scope.client, info.snapshotId, signal);
+  }
+  if (info.state !== "ready") throw failed(info);
+  return new Snapshot(scope.client, info);
+}
+
+export async function snapshotsOf(scope: Scope, signal: AbortSignal | undefined): Promise<Snapshot[]> {
+  const found = await listAt(scope.client, `${scope.path}/snapshots`, { signal });
+  return found.map((info) => new Snapshot(scope.client, info));
+}
+
+export async function fork(
+  scope: Scope,
+  count: number,
+  { signal, ...wanted }: ForkOptions,
+): Promise<SandboxInfo[]> {
+  const headers = { "Idempotency-Key": crypto.randomUUID() };
+  const path = `${scope.path}/fork`;
+  const json = { count, ...wanted };
+  const call = { method: "POST", path, json, headers, again: "safe", signal } as const;
+  return (await scope.client.json<{ sandboxes: SandboxInfo[] }>(call)).body.sandboxes;
+}
+
+async function listAt(
+  client: Client,
+  path: string,
+  { label, signal }: { label?: string | undefined; signal: AbortSignal | undefined },
+): Promise<SnapshotInfo[]> {
+  const found: SnapshotInfo[] = [];
+  let cursor: string | undefined;
+  do {
+    const query = { label, cursor, limit: PAGE };
+    const call = { method: "GET", path, query, again: "safe", signal } as const;
+    const { body } = await client.json<{ snapshots: SnapshotInfo[]; nextCursor?: string }>(call);
+    found.push(...body.snapshots);
+    cursor = body.nextCursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+async function look(client: Client, id: string, signal: AbortSignal | undefined): Promise<SnapshotInfo> {
+  return (await client.json<SnapshotInfo>({ method: "GET", path: pathOf(id), again: "safe", signal })).body;
+}
+
+function pathOf(idOrName: string): string {
+  return `${ROOT}/${encodeURIComponent(idOrName)}`;
+}
+
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  const stop = () => {
+    clearTimeout(timer);
+    reject(signal?.reason);
+  };
+  signal?.addEventListener("abort", stop, { once: true });
+  return promise.finally(() => signal?.removeEventListener("abort", stop));
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof HoldfastError && error.code === "not_found")) throw error;
+}
+
+function failed({ name, failure, state }: SnapshotInfo): HoldfastError {
+  return new HoldfastError("internal", `snapshot ${name} could not be made: ${failure ?? state}`, {
+    hint: "What was copied is removed again; nothing of the sandbox was changed.",
+  });
+}

@@ -1,0 +1,80 @@
+import type { Holding, Store } from "@holdfast/core";
+import type { CreateSandbox, ForkRequest } from "@holdfast/protocol";
+import type { Asked } from "./refusals.ts";
+import type { Sandboxes } from "./sandboxes.ts";
+import type { Snapshots } from "./snapshots.ts";
+
+/** A fork's snapshot that nobody came to remove, because a server died in between, goes after this. */
+const ON_THE_WAY_SECONDS = 3600;
+
+interface ForksDeps {
+  readonly store: Store;
+  readonly snapshots: Snapshots;
+  // biome-ignore lint/suspicious/noExplicitAny: what a keeper can be asked does not matter here.
+  readonly sandboxes: Sandboxes<any>;
+}
+
+/** Sandboxes that begin with another's files as they are at this moment. */
+export class Forks {
+  readonly #deps: ForksDeps;
+
+  constructor(deps: ForksDeps) {
+    this.#deps = deps;
+  }
+
+  /** All of them, or none. Each has a disk of its own; the parent stands still for the time of one copy. */
+  async fork(
+    idOrName: string,
+    request: ForkRequest,
+    options: { asked: Asked; idempotencyKey?: string },
+  ): Promise<Holding[]> {
+    const { snapshots, sandboxes } = this.#deps;
+    const parent = await sandboxes.touch(idOrName, options.asked);
+    const wanted = { expiresInSeconds: ON_THE_WAY_SECONDS };
+    const { id } = await snapshots.begin(parent, wanted, { origin: "fork" });
+    try {
+      await snapshots.ready(id);
+      const made = await this.#create(parent, request, { snapshotId: id, key: options.idempotencyKey });
+      return await Promise.all(made.map(async (one) => (await sandboxes.wake(one)).holding));
+    } finally {
+      // It stays as long as one of them still needs it.
+      await snapshots.delete(id);
+    }
+  }
+
+  async #create(
+    parent: Holding,
+    request: ForkRequest,
+    { snapshotId, key }: { snapshotId: string; key: string | undefined },
+  ): Promise<Holding[]> {
+    const { sandboxes } = this.#deps;
+    const made: Holding[] = [];
+    try {
+      for (let i = 1; i <= (request.count ?? 1); i++) {
+        const spec = { ...forkOf(parent, request), fromSnapshot: snapshotId, ...nameOf(request, i) };
+        const idempotencyKey = key === undefined ? {} : { idempotencyKey: `${key}:${i}` };
+        made.push(await sandboxes.create(spec, idempotencyKey));
+      }
+      return made;
+    } catch (error) {
+      for (const { sandboxId } of made) await sandboxes.delete(sandboxId, { mode: "force", waitMs: 0 });
+      throw error;
+    }
+  }
+}
+
+function forkOf({ sandbox }: Holding, request: ForkRequest): CreateSandbox {
+  const { count: _count, name: _name, labels, ...policy } = request;
+  const asked = Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined));
+  return {
+    ...sandbox.spec,
+    provider: sandbox.provider,
+    ...sandbox.policy,
+    ...asked,
+    labels: { ...sandbox.labels, ...labels },
+  };
+}
+
+function nameOf({ name }: ForkRequest, i: number): { name?: string } {
+  return name === undefined ? {} : { name: `${name}-${i}` };
+}
