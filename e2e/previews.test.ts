@@ -7,6 +7,8 @@ import { keeperPid, TestServer } from "./harness.ts";
 import { RawClient } from "./raw-client.ts";
 
 const MIB = 1024 ** 2;
+/** Ours: a program would refuse some of it, too. */
+const REFUSED = "HTTP/1.1 400 This request cannot be passed on";
 
 let server: TestServer;
 let sandbox: Sandbox;
@@ -109,7 +111,7 @@ test("requests that two programs could read in two ways are refused, and reach n
     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
   ];
   const answers = await Promise.all(hostile.map((bytes) => ask(bytes)));
-  expect(answers.map((answer) => answer.slice(0, 12))).toEqual(hostile.map(() => "HTTP/1.1 400"));
+  expect(answers.map(firstLine)).toEqual(hostile.map(() => REFUSED));
   expect((await seen()).requests).toBe(before);
 
   // A body that turns out to be malformed on its way does reach the program, but is never taken for whole.
@@ -122,7 +124,7 @@ test("requests that two programs could read in two ways are refused, and reach n
     "fffffffffffff\r\n",
   ];
   const refused = await Promise.all(bodies.map((body) => ask(chunked + body)));
-  expect(refused.map((answer) => answer.slice(0, 12))).toEqual(bodies.map(() => "HTTP/1.1 400"));
+  expect(refused.map(firstLine)).toEqual(bodies.map(() => REFUSED));
   // An upgrade to anything but a WebSocket is not passed on: what it leads to would not be looked at.
   const upgrade = `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n`;
   const h2c = await ask(upgrade);
@@ -178,7 +180,9 @@ test("a program's answer that makes no sense is a 502, and one that breaks off l
     "HTTP/1.1 200 OK\r\nX: not all of",
   ];
   const answers = await Promise.all(nonsense.map(answering));
-  expect(answers.map((answer) => answer.slice(0, 12))).toEqual(nonsense.map(() => "HTTP/1.1 502"));
+  expect(answers.map(firstLine)).toEqual(
+    nonsense.map(() => "HTTP/1.1 502 The program's answer makes no sense"),
+  );
   const broken = await answering("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello");
   expect(broken).toEndWith("\r\n\r\nhello");
   expect(
@@ -330,6 +334,10 @@ async function untilStill(read: () => Promise<number>): Promise<number> {
     if (still === 10) return now;
     last = now;
   }
+}
+
+function firstLine(answer: string): string {
+  return answer.split("\r\n")[0] ?? "";
 }
 
 function residentBytes(pid: number): number {

@@ -26,6 +26,7 @@ const testPackages = {
   dockerd: "docker.io",
   runsc: "runsc",
   podman: "podman",
+  chromium: "chromium",
   "docker-registry": "docker-registry",
   sshd: "openssh-server",
   ssh: "openssh-client",
