@@ -90,10 +90,12 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
   );
 
   test(
-    "the secret is neither in what Docker shows of the container nor in a file that is left",
+    "the secret is neither in what Docker shows of the container nor in a file that is left, and nothing of our environment is inside",
     async () => {
+      process.env.HOLDFAST_TEST_CANARY = "of-the-server";
       const ref = await machine.launch({ network: "none", env: { TOKEN: "also-not-to-be-shown" } });
       const shown = JSON.stringify(await machine.inspect(ref));
+      expect(`${shown} ${(await machine.exec(ref, "env")).stdout}`).not.toContain("of-the-server");
       const { secret } = machine.plan({});
       expect([secret, "also-not-to-be-shown"].filter((one) => shown.includes(one))).toEqual([]);
       const dir = join(machine.dataDir, "docker/instances", `hf-${ref.sandboxId}-g1`);
@@ -170,7 +172,7 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
   );
 
   test(
-    "limits are set and reported",
+    "limits are set, reported and met: of memory, which is told, of processes, and of processors",
     async () => {
       const ref = await machine.launch({
         network: "none",
@@ -186,7 +188,29 @@ describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${m
       const eaten = await machine.exec(ref, "x=xxxxxxxx; while :; do x=$x$x; done");
       expect(eaten).toMatchObject({ signal: "SIGKILL", oomKilled: true });
       expect(await machine.exec(ref, "echo on")).toMatchObject({ stdout: "on\n" });
+      // A fork bomb meets the limit, its end is the end of all of it, and the sandbox answers.
+      const bombed = await machine.exec(ref, "bomb() { bomb | bomb & }; bomb; sleep 60", {
+        timeoutMs: 2_000,
+      });
+      expect(bombed).toMatchObject({
+        timedOut: true,
+        stderr: expect.stringContaining("Resource temporarily unavailable"),
+      });
+      // Work that would take a whole processor has had to wait for its share; the file's place is that of v1 or v2.
+      const busy =
+        "for ((i = 0; i < 300000; i++)); do :; done; cat /sys/fs/cgroup/{cpu/,}cpu.stat 2>/dev/null";
+      const ran = await onceAnswered(() => machine.exec(ref, busy));
+      expect(ran.stdout).toMatch(/nr_throttled [1-9]/);
     },
     TIMEOUT_MS,
   );
 });
+
+/** What was bombed may need a moment for its last processes to be gone. */
+async function onceAnswered(ask: () => Promise<Record<string, unknown>>): Promise<Record<string, unknown>> {
+  for (let left = 50; ; left--) {
+    const answer = await ask();
+    if (answer.error === undefined || left === 0) return answer;
+    await Bun.sleep(200);
+  }
+}
