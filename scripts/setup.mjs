@@ -27,6 +27,7 @@ const testPackages = {
   runsc: "runsc",
   podman: "podman",
   chromium: "chromium",
+  newuidmap: "uidmap",
   "docker-registry": "docker-registry",
   sshd: "openssh-server",
   ssh: "openssh-client",

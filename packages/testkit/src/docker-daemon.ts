@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DaemonClient, type TestImage } from "./docker-client.ts";
 import { type Engine, type EngineCommand, engineCommand, socketIn } from "./docker-engines.ts";
-import { busyboxTar, debianTar, shellLessTar } from "./docker-images.ts";
 import { type RemoteAccess, remoteAccess } from "./docker-remote.ts";
 
 /** A Docker daemon of our own: it is there from `startDockerDaemon` to `stop`, and leaves nothing behind. */
@@ -19,11 +19,6 @@ export interface DockerDaemon {
   /** May be called twice. */
   stop(): Promise<void>;
 }
-
-/** `busybox` is one static program; `debian` has bash and coreutils with their libraries; `shell-less` has one program. */
-type TestImage = "busybox" | "debian" | "shell-less";
-
-const tars = { busybox: busyboxTar, debian: debianTar, "shell-less": shellLessTar } as const;
 
 export interface DaemonOptions {
   /** Podman speaks the same API. */
@@ -56,12 +51,7 @@ export async function startDockerDaemon({
   }
 }
 
-class Daemon implements DockerDaemon {
-  readonly images = {
-    busybox: "hf-test/busybox:latest",
-    debian: "hf-test/debian:latest",
-    "shell-less": "hf-test/shell-less:latest",
-  };
+class Daemon extends DaemonClient implements DockerDaemon {
   readonly #dir: string;
   readonly #command: EngineCommand;
   readonly #log: string;
@@ -70,14 +60,11 @@ class Daemon implements DockerDaemon {
   #stopped: Promise<void> | undefined;
 
   constructor(dir: string, command: EngineCommand, far?: Far) {
+    super(`unix://${socketIn(dir)}`);
     this.#far = far;
     this.#dir = dir;
     this.#command = command;
     this.#log = join(dir, "log");
-  }
-
-  get host(): string {
-    return `unix://${this.#socket}`;
   }
 
   get remote(): RemoteAccess | undefined {
@@ -98,18 +85,7 @@ class Daemon implements DockerDaemon {
       stderr: Bun.file(this.#log),
     });
     await this.#untilReady(this.#process);
-    for (const image of Object.keys(tars) as TestImage[]) await this.#import(this.images[image], image, []);
-  }
-
-  async importImage(name: string, from: TestImage, changes: readonly string[]): Promise<string> {
-    await this.#import(`hf-test/${name}:latest`, from, changes);
-    return `hf-test/${name}:latest`;
-  }
-
-  async ask(method: string, path: string, body?: unknown): Promise<unknown> {
-    const json = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_TYPE };
-    const text = await this.#send(method, path, json);
-    return text === "" ? undefined : JSON.parse(text);
+    await this.importAll();
   }
 
   stop(): Promise<void> {
@@ -140,33 +116,7 @@ class Daemon implements DockerDaemon {
       return false; // its socket is there before it listens
     }
   }
-
-  async #import(name: string, from: TestImage, changes: readonly string[]): Promise<void> {
-    const [repo = "", tag = ""] = name.split(":");
-    const query = new URLSearchParams([
-      ...[
-        ["fromSrc", "-"],
-        ["repo", repo],
-        ["tag", tag],
-      ],
-      ...changes.map((change) => ["changes", change]),
-    ]);
-    const body = await Bun.file(await tars[from]()).arrayBuffer();
-    await this.#send("POST", `/images/create?${query}`, {
-      body,
-      headers: { "Content-Type": "application/x-tar" },
-    });
-  }
-
-  async #send(method: string, path: string, init: RequestInit): Promise<string> {
-    const response = await fetch(`http://docker${path}`, { ...init, method, unix: this.#socket });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return text;
-  }
 }
-
-const JSON_TYPE = { "Content-Type": "application/json" };
 
 /** A shell as the first process reaps what Docker leaves; all of it ends when the program that we started does. */
 const inNamespaces = [

@@ -1,7 +1,7 @@
-import { writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-export type Engine = "docker" | "podman";
+export type Engine = "docker" | "podman" | "podman-rootless";
 
 /** How a daemon of our own is started. */
 export interface EngineCommand {
@@ -24,10 +24,20 @@ const common = { busybox: "busybox-static", unshare: "util-linux", setpriv: "uti
 const programs: Readonly<Record<Engine, Readonly<Record<string, string>>>> = {
   docker: { ...common, dockerd: "docker.io" },
   podman: { ...common, podman: "podman" },
+  "podman-rootless": { ...common, podman: "podman", newuidmap: "uidmap" },
 };
 
 export function engineCommand(engine: Engine, place: { dir: string; dataRoot: string }): EngineCommand {
-  return engine === "docker" ? dockerCommand(place) : podmanCommand(place);
+  switch (engine) {
+    case "docker":
+      return dockerCommand(place);
+    case "podman":
+      return podmanCommand(place);
+    case "podman-rootless":
+      return rootlessCommand(place);
+    default:
+      return engine satisfies never;
+  }
 }
 
 /** Where its socket is. */
@@ -79,4 +89,35 @@ network_config_dir = "${join(dir, "networks")}"
     ...["system", "service", "--time", "0", `unix://${socketIn(dir)}`],
   ];
   return { argv, env: { CONTAINERS_CONF: config }, groups: ["libpod_parent"] };
+}
+
+/** Any id without rights will do; it need not be in the host's list of users. */
+export const ROOTLESS_UID = 64_124;
+
+/** Podman as a plain user whom the host does not know: the lists that say otherwise are seen by the daemon alone. */
+function rootlessCommand(place: { dir: string; dataRoot: string }): EngineCommand {
+  const { argv, env } = podmanCommand(place);
+  const { dir, dataRoot } = place;
+  const id = String(ROOTLESS_UID);
+  const lists = {
+    passwd: `root:x:0:0::/root:/bin/sh\nhf:x:${id}:${id}::${dir}:/bin/sh\n`,
+    group: `root:x:0:\nhf:x:${id}:\n`,
+    subuid: "hf:200000:65536\n",
+    subgid: "hf:200000:65536\n",
+  };
+  for (const [name, text] of Object.entries(lists)) writeFileSync(join(dir, name), text);
+  for (const name of ["tmp", "networks", "run", "xdg"]) mkdirSync(join(dir, name));
+  mkdirSync(dataRoot, { recursive: true });
+  for (const owned of [dir, dataRoot, ...["tmp", "networks", "run", "xdg"].map((name) => join(dir, name))]) {
+    chownSync(owned, ROOTLESS_UID, ROOTLESS_UID);
+  }
+  const script = `for list in ${Object.keys(lists).join(" ")}; do mount --bind "$0/$list" "/etc/$list"; done
+exec setpriv --reuid ${id} --regid ${id} --clear-groups -- "$@"`;
+  const [podman = "", ...rest] = argv;
+  return {
+    // Left to itself it copies whole file systems where it may not see whether the kernel can lay one over another.
+    argv: ["sh", "-c", script, dir, podman, "--storage-driver", "overlay", ...rest],
+    env: { ...env, HOME: dir, XDG_RUNTIME_DIR: join(dir, "xdg") },
+    groups: [],
+  };
 }

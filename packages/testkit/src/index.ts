@@ -1,5 +1,6 @@
+export { DaemonClient } from "./docker-client.ts";
 export { type DaemonOptions, type DockerDaemon, startDockerDaemon } from "./docker-daemon.ts";
-export { type Engine, missingDocker } from "./docker-engines.ts";
+export { type Engine, missingDocker, ROOTLESS_UID } from "./docker-engines.ts";
 export * from "./fake-provider.ts";
 export { type ImageRegistry, missingRegistry, startImageRegistry } from "./image-registry.ts";
 export * from "./postgres.ts";
