@@ -37,11 +37,20 @@ export type KeeperAddress = { readonly kind: "unix"; readonly path: string };
  */
 export type AbsenceProof = "exited" | "host_reset" | "not_found";
 
+/** What a launch found of the sandbox's disk, before it made what was missing. */
+export interface DiskReport {
+  /** `new`: there was nothing. `kept`: all of it was there. `partly`: `lost` says what was not, in words. */
+  readonly state: "new" | "kept" | "partly";
+  readonly lost: readonly string[];
+}
+
 export type Observation =
   | {
       readonly state: "running";
       readonly keeper: KeeperAddress;
       readonly limits: LimitsReport;
+      /** Absent where a backend cannot tell: then its disks are believed to be whole. */
+      readonly disk?: DiskReport;
       /** For people: what to look for on the host. */
       readonly detail: string;
     }

@@ -2,12 +2,13 @@ import { createHash } from "node:crypto";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import type { Mount } from "@holdfast/protocol";
 import { inside } from "../local/inside.ts";
+import type { Doors } from "./doors.ts";
 import type { Image } from "./engine-types.ts";
 import { imageEnvironment } from "./image.ts";
 import { keeperCommand, placeOfPart } from "./inside.ts";
 import { instanceLabels } from "./labels.ts";
 import type { LimitsPlan } from "./limits.ts";
-import { containerName, diskParts, volumeName } from "./names.ts";
+import { diskContainerName, diskParts, volumeName } from "./names.ts";
 import { networkMode } from "./network.ts";
 import { type Account, rootCapabilities, type UserIds } from "./user.ts";
 
@@ -21,10 +22,8 @@ export interface ContainerView {
   readonly ids: UserIds;
   /** Of the host, with their sources as they really are. */
   readonly hostMounts: readonly Mount[];
-  /** The keeper's bundle, on the host. */
-  readonly bundle: string;
-  /** Where the keeper makes its socket, on the host. */
-  readonly run: string;
+  /** Where the keeper's bundle is, and where it makes its socket, on the host. */
+  readonly doors: Doors;
   readonly limits: LimitsPlan;
 }
 
@@ -35,10 +34,10 @@ const TMP_MIB = 1024;
 
 /** The whole request that makes the container: who it is, what it sees, what it may do, and the keeper as its first process. */
 export function containerBody(view: ContainerView): Record<string, unknown> {
-  const { ref, plan, account, imageName } = view;
+  const { ref, plan, account, imageName, createdAt } = view;
   return {
     Image: imageName,
-    Labels: instanceLabels(ref, { ...plan, createdAt: view.createdAt, spec: specHash(imageName, plan) }),
+    Labels: instanceLabels(ref, { ...plan, createdAt, spec: specHash(view) }),
     Hostname: plan.hostname,
     User: `${account.uid}:${account.gid}`,
     WorkingDir: "/",
@@ -55,7 +54,8 @@ export function containerBody(view: ContainerView): Record<string, unknown> {
 /** Everything that an image may start or change by itself: it gives files, and nothing that runs. */
 function insteadOfImage({ ref, image }: ContainerView): Record<string, unknown> {
   return {
-    Entrypoint: keeperCommand(containerName(ref)),
+    // By the one name that stays: later generations may live in it.
+    Entrypoint: keeperCommand(diskContainerName(ref)),
     Cmd: [],
     // The image's are for the work, not for its keeper. Docker could take them away, Podman can only empty them.
     Env: Object.keys(imageEnvironment(image)).map((name) => `${name}=`),
@@ -92,15 +92,15 @@ function tmpfs({ spec }: LaunchPlan): Record<string, string> {
   );
 }
 
-function mounts({ ref, bundle, run, hostMounts }: ContainerView): unknown[] {
+function mounts({ ref, doors, hostMounts }: ContainerView): unknown[] {
   return [
     ...diskParts.map((part) => ({
       Type: "volume",
       Source: volumeName(ref.sandboxId, part),
       Target: placeOfPart[part],
     })),
-    { Type: "bind", Source: bundle, Target: inside.bin, ReadOnly: true },
-    { Type: "bind", Source: run, Target: inside.run },
+    { Type: "bind", Source: doors.bundle, Target: inside.bin, ReadOnly: true },
+    { Type: "bind", Source: doors.run, Target: inside.run },
     ...hostMounts.map(({ source, target, writable = false }) => ({
       ...{ Type: "bind", Source: source, Target: target, ReadOnly: !writable },
       // What is mounted there later, on the host or inside, stays on its side.
@@ -109,11 +109,10 @@ function mounts({ ref, bundle, run, hostMounts }: ContainerView): unknown[] {
   ];
 }
 
-/** Of what a running container cannot change. Not of the environment: a hash of a short secret can be guessed. */
-function specHash(
-  image: string,
-  { spec: { env: _, provider: __, network = "full", ...rest } }: LaunchPlan,
-): string {
-  const sorted = Object.entries({ ...rest, image, network }).sort(([a], [b]) => a.localeCompare(b));
+/** Of what a container cannot change. Not of the environment: a hash of a short secret can be guessed. */
+export function specHash({ imageName, plan, hostMounts }: ContainerView): string {
+  const { env: _, provider: __, network = "full", ...rest } = plan.spec;
+  const all = { ...rest, image: imageName, network, mounts: hostMounts };
+  const sorted = Object.entries(all).sort(([a], [b]) => a.localeCompare(b));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("hex").slice(0, 16);
 }

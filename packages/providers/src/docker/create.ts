@@ -1,29 +1,24 @@
-import { basename, join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
-import { withBundle } from "../local/bundle.ts";
-import { type Identity, instanceDir, readInhabitant } from "../local/identity.ts";
+import { instanceDir, readInhabitant } from "../local/identity.ts";
 import { type Layout, makeLayout } from "../local/layout.ts";
 import { sameInstance } from "../local/marker.ts";
 import { legacyIdOf } from "../local/name.ts";
-import { readBootId } from "../local/place.ts";
 import { exists } from "../local/remove-tree.ts";
-import { type MountRules, resolveMounts } from "../mounts.ts";
+import type { MountRules } from "../mounts.ts";
 import type { DockerApi } from "./api.ts";
-import { containerBody } from "./container.ts";
-import { ensureDisk } from "./disk.ts";
 import { lookIntoImage, withoutDraft } from "./draft.ts";
-import { type ContainerStatus, type Image, type Info, isPodman } from "./engine-types.ts";
-import { refusalOf } from "./errors.ts";
+import { type Container, type Image, type Info, isPodman } from "./engine-types.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
 import type { ImageAccounts } from "./image-accounts.ts";
 import { bootMessage } from "./inside.ts";
-import { planLimits } from "./limits.ts";
+import { withoutLayer } from "./layer.ts";
+import { startContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
 import { ensureNetwork } from "./network.ts";
-import { makeRunDir, markStarted, wasStarted, writeBoot } from "./run-dir.ts";
-import { assertRuntime } from "./runtimes.ts";
+import { NEVER, place } from "./place.ts";
+import { markStarted, startedAfter, writeBoot } from "./run-dir.ts";
 import { settleIn } from "./settle-in.ts";
 import { type Account, accountIn, assertUser, plainAccount, userIdsOf } from "./user.ts";
 
@@ -45,27 +40,30 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   const { api, layout, signal, info, accounts } = context;
   const name = containerName(ref);
   await makeLayout(layout);
-  const found = await holderOf(api, ref, signal);
+  const found = await holderOf(ref, context);
   await assertOurs(found, ref, layout);
-  const holder = await withoutDraft(api, found, signal);
-  if (await isUnderWay(holder, ref, layout)) return;
+  const left = await withoutDraft(api, found, signal);
+  if (await isUnderWay(left, ref, layout)) return;
+  const holder = await withoutLayer(left, ref, context);
 
   const imageName = plan.spec.image ?? context.defaultImage;
   const image = await requireImage(api, imageName, signal);
   const account = await accountFor(ref, plan, { ...context, image, holder });
   await ensureNetwork(ref, { ...context, network: plan.spec.network });
   const making = { ...context, imageName, image, account };
-  const id = holder.kind === "known" ? holder.container.Id : await make(ref, plan, making);
+  const { id, startedBefore } = await place(holder, ref, plan, making);
   const dir = instanceDir(layout, ref);
   const volumesOnly = plan.spec.readOnly === true && !isPodman(info);
-  const texts = volumesOnly
-    ? undefined
-    : await accounts.read(api, { imageId: image.Id, container: id, signal });
+  // One in which something ran has its lists of users, with what was added to them since.
+  const texts =
+    volumesOnly || startedBefore !== NEVER
+      ? undefined
+      : await accounts.read(api, { imageId: image.Id, container: id, signal });
   await settleIn(api, id, { account, texts, volumesOnly, now: context.now, signal });
   await writeBoot(dir, bootMessage(ref, plan, { image, info, account }), account.uid);
   signal.throwIfAborted();
-  await markStarted(dir);
-  await start(api, id, name);
+  await markStarted(dir, startedBefore);
+  await startContainer(api, id, name);
 }
 
 /** The name is free, or it is that very instance's from an earlier call. */
@@ -96,9 +94,10 @@ async function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): Pro
 
 /** Whether it runs already. One that has ended is never started again: the next generation is. */
 async function isUnderWay(holder: Holder, ref: InstanceRef, layout: Layout): Promise<boolean> {
-  const status = holder.kind === "known" ? holder.container.State.Status : undefined;
+  const container = holder.kind === "known" ? holder.container : undefined;
+  const status = container?.State.Status;
   if (status === "running" || status === "paused" || status === "restarting") return true;
-  const obstacle = await obstacleTo(status, instanceDir(layout, ref));
+  const obstacle = await obstacleTo(container, instanceDir(layout, ref));
   if (obstacle === undefined) return false;
   throw new HoldfastError("launch_failed", `${containerName(ref)} cannot be started: ${obstacle}`, {
     hint: "Stop it, which removes what is left, and launch the next generation.",
@@ -107,11 +106,14 @@ async function isUnderWay(holder: Holder, ref: InstanceRef, layout: Layout): Pro
 }
 
 /** What is wrong with the remains of an earlier launch, if there are any. */
-async function obstacleTo(status: ContainerStatus | undefined, dir: string): Promise<string | undefined> {
-  if (status === undefined) {
-    return (await wasStarted(dir)) ? "it was started before, and its container was removed" : undefined;
+async function obstacleTo(container: Container | undefined, dir: string): Promise<string | undefined> {
+  const before = await startedAfter(dir);
+  if (container === undefined) {
+    return before === undefined ? undefined : "it was started before, and its container was removed";
   }
-  if (status !== "created") return `it was started before, and its container is ${status}`;
+  const { Status, StartedAt } = container.State;
+  const wasStarted = before !== undefined && Status !== "created" && before !== StartedAt;
+  if (wasStarted) return `it was started before, and its container is ${Status}`;
   return (await exists(dir)) ? undefined : `its container is there, and its directory ${dir} is gone`;
 }
 
@@ -133,88 +135,4 @@ async function accountFor(
   }
   assertUser(account, ids);
   return account;
-}
-
-/** The volumes, the instance's directory, and the container: named, labelled and not started. Returns its id. */
-async function make(
-  ref: InstanceRef,
-  plan: LaunchPlan,
-  context: LaunchContext & { imageName: string; image: Image; account: Account },
-): Promise<string> {
-  const { api, layout, signal, now, imageName, image, account, info } = context;
-  const limits = planLimits(plan.spec.limits, info);
-  const ids = userIdsOf(info);
-  const asRoot = account.uid === 0 && ids === "any";
-  const hostMounts = await resolveMounts(plan.spec.mounts, { ...context.mounts, asRoot });
-  assertRuntime(plan.spec.runtime, info);
-  await ensureDisk(api, ref, { now, signal });
-  const { uid } = account;
-  return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
-    const { lifetimeSeconds, fence } = plan;
-    const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid, limits: limits.report, cgroups: [] };
-    const identity: Identity = { ...facts, bundle: basename(bundle), bootId: readBootId() };
-    await makeRunDir(layout, identity);
-    signal.throwIfAborted();
-    const run = join(instanceDir(layout, ref), "run");
-    const view = {
-      ref,
-      plan,
-      createdAt: now,
-      imageName,
-      image,
-      account,
-      ids,
-      hostMounts,
-      bundle,
-      run,
-      limits,
-    };
-    return create(api, containerName(ref), containerBody(view));
-  });
-}
-
-async function create(api: DockerApi, name: string, json: unknown): Promise<string> {
-  try {
-    const call = { method: "POST", path: "/containers/create", query: { name }, json } as const;
-    const made = await api.json<{ Id: string }>({ ...call, signal: toTheEnd() });
-    return made?.Id ?? name;
-  } catch (cause) {
-    switch (refusalOf(cause)) {
-      case 400:
-      case 404:
-        throw launchFailed(cause, name);
-      case 409:
-        throw new HoldfastError("already_exists", `${name} was taken by another container meanwhile`, {
-          hint: "Observe it: it may be the same launch, from another server.",
-          cause,
-        });
-      default:
-        throw cause;
-    }
-  }
-}
-
-async function start(api: DockerApi, id: string, name: string): Promise<void> {
-  try {
-    await api.request({ method: "POST", path: `/containers/${id}/start`, signal: toTheEnd() });
-  } catch (cause) {
-    const isStorage = cause instanceof HoldfastError && cause.details?.errno !== undefined;
-    if (refusalOf(cause) === undefined || isStorage) throw cause;
-    throw launchFailed(cause, name);
-  }
-}
-
-function launchFailed(cause: unknown, name: string): HoldfastError {
-  const said = cause instanceof Error ? cause.message : String(cause);
-  return new HoldfastError("launch_failed", `the container ${name} could not be started: ${said}`, {
-    hint: said.includes("bind source path does not exist")
-      ? "This Docker does not see the files of this machine: it must run here, and not in a virtual machine or beside a server in a container."
-      : "Look at the image, and at what the daemon's log says.",
-    cause,
-  });
-}
-
-/** The caller may give up; what the daemon has begun goes on, so we wait until we know of it. */
-function toTheEnd(): AbortSignal {
-  return new AbortController().signal;
 }

@@ -5,7 +5,8 @@ import { legacyIdOf, type NamedBy } from "../local/name.ts";
 import type { DockerApi } from "./api.ts";
 import { listDisks, ownerOf } from "./disk.ts";
 import type { ListedContainer } from "./engine-types.ts";
-import { readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
+import { inhabitantOf } from "./holder.ts";
+import { type DiskMarker, readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
 import { containerName, parseContainerName, shortInstallation } from "./names.ts";
 
 interface Look {
@@ -16,21 +17,25 @@ interface Look {
 
 /** Everything of ours on this daemon and in this data dir, of whichever installation; complete, or an error. */
 export async function discoverAll(look: Look): Promise<Found[]> {
-  return [...(await allInstances(look)), ...(await listDisks(look.api, look.signal))];
+  const containers = await listContainers(look);
+  const layers = containers.map(layerIn).filter((layer) => layer !== undefined);
+  return [
+    ...(await allInstances(containers, look)),
+    ...(await listDisks(look.api, { layers, signal: look.signal })),
+  ];
 }
 
 /** The instances of one sandbox, of whatever generation. Of one that nobody knows, any installation may be the owner. */
 export async function instancesOf(sandbox: SandboxRef, look: Look): Promise<InstanceRef[]> {
-  const found = (await allInstances(look)).filter(
+  const found = (await allInstances(await listContainers(look), look)).filter(
     ({ ref, legacy }) =>
       ref.sandboxId === sandbox.sandboxId && (legacy || ref.installationId === sandbox.installationId),
   );
   return found.map(({ ref }) => ref);
 }
 
-async function allInstances(look: Look): Promise<FoundInstance[]> {
-  // Containers first: one that is launched meanwhile has had its directory before.
-  const containers = await listContainers(look);
+/** Containers are listed first: one that is launched meanwhile has had its directory before. */
+async function allInstances(containers: readonly ListedContainer[], look: Look): Promise<FoundInstance[]> {
   const found = (await Promise.all(containers.map((one) => foundBy(one, look)))).filter(
     (one) => one !== undefined,
   );
@@ -52,12 +57,27 @@ async function foundBy(
   look: Look,
 ): Promise<FoundInstance | undefined> {
   const name = (Names[0] ?? "").slice(1);
-  const createdAt = Created * 1000;
-  const marker = readInstanceLabels(name, Labels ?? {});
-  if (marker !== undefined) return { kind: "instance", ...marker, createdAt, legacy: false };
   const named = parseContainerName(name);
-  if (named === undefined) return undefined;
-  return { ...(await legacy(named, look)), createdAt };
+  const generation = named?.generation;
+  if (named === undefined || generation === undefined) return undefined;
+  const createdAt = Created * 1000;
+  const madeFor = readInstanceLabels(name, Labels ?? {});
+  const marker = madeFor && (await inhabitantOf(madeFor, { ...madeFor.ref, generation }, look.layout));
+  if (marker === undefined) return { ...(await legacy({ ...named, generation }, look)), createdAt };
+  const { ref, lifetimeSeconds, fence } = marker;
+  // Of one that took the container over: the container itself may be much older.
+  const bornAt = madeFor?.ref.generation === generation ? createdAt : marker.createdAt;
+  return { kind: "instance", ref, createdAt: bornAt, lifetimeSeconds, fence, legacy: false };
+}
+
+/** `undefined` of one that is no part of a disk. */
+function layerIn({ Names, Labels }: ListedContainer): Omit<DiskMarker, "part"> | undefined {
+  const name = (Names[0] ?? "").slice(1);
+  const named = parseContainerName(name);
+  const madeFor = readInstanceLabels(name, Labels ?? {});
+  if (named === undefined || named.generation !== undefined || madeFor === undefined) return undefined;
+  const { installationId, sandboxId } = madeFor.ref;
+  return { ref: { installationId, sandboxId }, createdAt: madeFor.createdAt };
 }
 
 /** Those that have a directory and perhaps no container: a launch was interrupted there, or a stop. */

@@ -1,10 +1,28 @@
-import type { DiskObservation, FoundDisk, SandboxRef } from "@holdfast/core";
+import type { DiskObservation, DiskReport, FoundDisk, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { DockerApi } from "./api.ts";
 import type { Volume, VolumeList } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
-import { diskLabels, readDiskLabels, SCHEMA_LABEL } from "./labels.ts";
-import { diskParts, volumeName } from "./names.ts";
+import { placeOfPart } from "./inside.ts";
+import { type DiskMarker, diskLabels, readDiskLabels, SCHEMA_LABEL } from "./labels.ts";
+import { findLayer } from "./layer.ts";
+import { diskContainerName, diskParts, volumeName } from "./names.ts";
+import { removeContainer } from "./remove-container.ts";
+
+/** What is there of the disk, before anything is made of what is missing. `layer`: whether the container's own files are. */
+export async function surveyDisk(
+  api: DockerApi,
+  ref: SandboxRef,
+  { layer, signal }: { layer: boolean; signal: AbortSignal },
+): Promise<DiskReport> {
+  const missing: string[] = layer ? [] : ["the container's own files"];
+  for (const part of diskParts) {
+    const volume = await inspectVolume(api, volumeName(ref.sandboxId, part), signal);
+    if (volume === undefined) missing.push(placeOfPart[part]);
+  }
+  if (missing.length === 0) return { state: "kept", lost: [] };
+  return missing.length > diskParts.length ? { state: "new", lost: [] } : { state: "partly", lost: missing };
+}
 
 /** Makes the volumes, or finds those that are there. May be called twice. */
 export async function ensureDisk(
@@ -46,7 +64,9 @@ export async function deleteDisk(
   ref: SandboxRef,
   signal: AbortSignal,
 ): Promise<DiskObservation> {
-  const seen: string[] = [];
+  const layer = await findLayer(ref, { api, signal });
+  if (layer !== undefined) await removeContainer(api, layer.Id, signal);
+  const seen: string[] = [`${diskContainerName(ref)} does not exist`];
   for (const part of diskParts) {
     const name = volumeName(ref.sandboxId, part);
     const volume = await inspectVolume(api, name, signal);
@@ -60,11 +80,14 @@ export async function deleteDisk(
     }
     seen.push(`${name} does not exist`);
   }
-  return { state: "absent", detail: `Docker's volumes: ${seen.join(", ")}` };
+  return { state: "absent", detail: `Docker's container and volumes: ${seen.join(", ")}` };
 }
 
-/** Every volume with our label, whoever's; complete, or an error. */
-export async function listDisks(api: DockerApi, signal: AbortSignal): Promise<FoundDisk[]> {
+/** Every volume with our label, and the containers that wait, whoever's; complete, or an error. */
+export async function listDisks(
+  api: DockerApi,
+  { layers, signal }: { layers: readonly Omit<DiskMarker, "part">[]; signal: AbortSignal },
+): Promise<FoundDisk[]> {
   const list = await api.json<VolumeList>({
     method: "GET",
     path: "/volumes",
@@ -77,10 +100,11 @@ export async function listDisks(api: DockerApi, signal: AbortSignal): Promise<Fo
       hint: "Nothing is concluded from a list that is not complete.",
     });
   }
-  return oneForEachSandbox((list.Volumes ?? []).map(({ Labels }) => readDiskLabels(Labels ?? {})));
+  const volumes = (list.Volumes ?? []).map(({ Labels }) => readDiskLabels(Labels ?? {}));
+  return oneForEachSandbox([...volumes, ...layers]);
 }
 
-function oneForEachSandbox(markers: readonly ReturnType<typeof readDiskLabels>[]): FoundDisk[] {
+function oneForEachSandbox(markers: readonly (Omit<DiskMarker, "part"> | undefined)[]): FoundDisk[] {
   const disks = new Map<string, FoundDisk>();
   for (const marker of markers) {
     if (marker === undefined) continue;

@@ -77,7 +77,7 @@ describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${mi
       const gentle = await machine.launch({ network: "none" });
       expect(await machine.provider.stop(gentle, "graceful", soon())).toMatchObject({
         proof: "exited",
-        detail: expect.stringMatching(/ended with exit code 0 .* and is removed$/),
+        detail: expect.stringMatching(/ended with exit code 0 .* and is kept$/),
       });
     },
     TIMEOUT_MS,

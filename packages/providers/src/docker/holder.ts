@@ -1,4 +1,6 @@
 import type { InstanceRef } from "@holdfast/core";
+import { readInhabitant } from "../local/identity.ts";
+import type { Layout } from "../local/layout.ts";
 import { type Marker, sameInstance } from "../local/marker.ts";
 import type { DockerApi } from "./api.ts";
 import type { Container } from "./engine-types.ts";
@@ -14,14 +16,34 @@ export type Holder =
   /** It has nothing of ours but the name: it blocks, and it is never touched. */
   | { readonly kind: "foreign"; readonly container: Container };
 
-export async function holderOf(api: DockerApi, ref: InstanceRef, signal: AbortSignal): Promise<Holder> {
+export async function holderOf(
+  ref: InstanceRef,
+  { api, layout, signal }: { api: DockerApi; layout: Layout; signal: AbortSignal },
+): Promise<Holder> {
   const name = containerName(ref);
   const container = await inspectContainer(api, name, signal);
   if (container === undefined) return { kind: "nobody" };
   const labels = container.Config.Labels ?? {};
   if (labels[SCHEMA_LABEL] === undefined) return { kind: "foreign", container };
-  const marker = readInstanceLabels(name, labels);
+  const madeFor = readInstanceLabels(name, labels);
+  const marker =
+    madeFor && (await inhabitantOf(madeFor, { ...madeFor.ref, generation: ref.generation }, layout));
   return marker === undefined ? { kind: "unknown", container } : { kind: "known", marker, container };
+}
+
+/**
+ * Who lives in a container of ours under the name of this generation. A directory says so, which is written before the
+ * container gets the name; the labels only say it of the one that the container was made for.
+ */
+export async function inhabitantOf(
+  madeFor: Marker,
+  { installationId, sandboxId, generation }: Omit<InstanceRef, "instanceId">,
+  layout: Layout,
+): Promise<Marker | undefined> {
+  const inhabitant = await readInhabitant(layout, { sandboxId, generation });
+  const isKnown = inhabitant.kind === "known" && inhabitant.identity.ref.installationId === installationId;
+  if (isKnown) return inhabitant.identity;
+  return madeFor.ref.generation === generation ? madeFor : undefined;
 }
 
 /** Whether what there is under this name, if anything, may be taken for that instance. */

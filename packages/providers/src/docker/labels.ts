@@ -1,10 +1,11 @@
 import type { InstanceRef, SandboxRef } from "@holdfast/core";
 import { type Marker, parseRef } from "../local/marker.ts";
-import { containerName, type DiskPart, diskParts } from "./names.ts";
+import { type DiskPart, diskParts, parseContainerName, shortInstallation } from "./names.ts";
 
 /** On everything that we make, and on nothing else: lists are asked for by it. */
 export const SCHEMA_LABEL = "holdfast.schema";
 const SCHEMA = "1";
+const SPEC_LABEL = "holdfast.spec";
 export const INSTALLATION_LABEL = "holdfast.installation";
 
 type Labels = Readonly<Record<string, string>>;
@@ -20,7 +21,7 @@ export function instanceLabels(ref: InstanceRef, facts: Omit<Marker, "ref"> & { 
     "holdfast.fence": String(facts.fence),
     "holdfast.lifetime": String(facts.lifetimeSeconds),
     "holdfast.created": String(facts.createdAt),
-    "holdfast.spec": facts.spec,
+    [SPEC_LABEL]: facts.spec,
   };
 }
 
@@ -29,18 +30,26 @@ export function networkLabels(installationId: string): Labels {
 }
 
 /**
- * `undefined` if they are not those of a container with this name. An image that was made from a container of ours has
- * the labels too, and so has every container that somebody starts from it; but none has the name.
+ * Which instance a container was made for; later ones may have taken it over, because labels never change. `undefined`
+ * if they are not those of a container with this name. An image that was made from a container of ours has the labels
+ * too, and so has every container that somebody starts from it; but none has the name.
  */
 export function readInstanceLabels(name: string, labels: Labels): Marker | undefined {
   const ref = refIn(labels);
-  if (ref === undefined || containerName(ref) !== name) return undefined;
+  const named = parseContainerName(name);
+  if (ref === undefined || named?.sandboxId !== ref.sandboxId) return undefined;
+  if (named.installation !== shortInstallation(ref.installationId)) return undefined;
   return {
     ref,
     createdAt: numberIn(labels, "holdfast.created"),
     lifetimeSeconds: numberIn(labels, "holdfast.lifetime"),
     fence: numberIn(labels, "holdfast.fence"),
   };
+}
+
+/** What it was made from, in a few letters. */
+export function specIn(labels: Labels | null): string | undefined {
+  return labels?.[SPEC_LABEL];
 }
 
 export function diskLabels(ref: SandboxRef, options: { part: DiskPart; createdAt: number }): Labels {

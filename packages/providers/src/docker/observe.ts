@@ -7,6 +7,7 @@ import { readBootId } from "../local/place.ts";
 import type { DockerApi } from "./api.ts";
 import type { Container } from "./engine-types.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
+import { findLayer } from "./layer.ts";
 import { containerName } from "./names.ts";
 import { identityOf } from "./run-dir.ts";
 
@@ -15,33 +16,37 @@ type Absent = Extract<Observation, { state: "absent" }>;
 /** How long a container that is being removed is given to be gone before we say what is there. */
 const SETTLE_MS = 500;
 
+interface Look {
+  readonly api: DockerApi;
+  readonly layout: Layout;
+  readonly signal: AbortSignal;
+}
+
 /** What is true of an instance now, by the daemon's own account. */
-export async function observeInstance(
-  ref: InstanceRef,
-  { api, layout, signal }: { api: DockerApi; layout: Layout; signal: AbortSignal },
-): Promise<Observation> {
+export async function observeInstance(ref: InstanceRef, look: Look): Promise<Observation> {
   const deadline = performance.now() + SETTLE_MS;
   for (;;) {
-    const holder = await holderOf(api, ref, signal);
+    const holder = await holderOf(ref, look);
     const isLeaving = holder.kind !== "nobody" && holder.container.State.Status === "removing";
-    if (!isLeaving || performance.now() > deadline) return seen(holder, ref, layout);
-    await sleep(20, undefined, { signal });
+    if (!isLeaving || performance.now() > deadline) return seen(holder, ref, look);
+    await sleep(20, undefined, { signal: look.signal });
   }
 }
 
-async function seen(holder: Holder, ref: InstanceRef, layout: Layout): Promise<Observation> {
+async function seen(holder: Holder, ref: InstanceRef, look: Look): Promise<Observation> {
   if (!mayBe(holder, ref)) return anothers(ref);
-  const identity = await identityOf(layout, ref);
-  if (holder.kind === "nobody") return missing(ref, identity);
+  if (holder.kind === "nobody") return notThere(ref, look);
+  const identity = await identityOf(look.layout, ref);
   const { container } = holder;
   if (isOver(container)) return { state: "absent", proof: "exited", detail: describeEnd(container) };
   return {
     state: "running",
-    keeper: { kind: "unix", path: keeperSocket(instanceDir(layout, ref)) },
+    keeper: { kind: "unix", path: keeperSocket(instanceDir(look.layout, ref)) },
     limits: identity?.limits ?? {
       state: "none",
       detail: "unknown: what the instance's directory said of it is gone",
     },
+    ...(identity?.disk !== undefined && { disk: identity.disk }),
     detail: describe(container),
   };
 }
@@ -52,8 +57,17 @@ export function anothers(ref: InstanceRef): Absent {
   return { state: "absent", proof: "exited", detail };
 }
 
-/** The daemon knows none of that name; it may be another daemon than the one that was asked to make it. */
-export function missing(ref: InstanceRef, identity: Identity | undefined): Absent {
+/** The daemon knows none of that name. */
+export async function notThere(ref: InstanceRef, look: Look): Promise<Absent> {
+  const layer = await findLayer(ref, look);
+  if (layer === undefined) return missing(ref, await identityOf(look.layout, ref));
+  // It is the sandbox's one container, and this is the daemon that has it: an earlier stop came as far as this.
+  const end = isOver(layer) ? describeEnd(layer) : `container ${shortId(layer.Id)} does not run`;
+  return { state: "absent", proof: "exited", detail: `${end}, and is kept` };
+}
+
+/** It may be another daemon than the one that was asked to make it. */
+function missing(ref: InstanceRef, identity: Identity | undefined): Absent {
   const detail = `Docker has no container ${containerName(ref)}`;
   const bootId = identity?.bootId ?? null;
   if (bootId === null || bootId === readBootId()) return { state: "absent", proof: "not_found", detail };

@@ -12,6 +12,7 @@ import { measureCapacity } from "./capacity.ts";
 import { beginLaunch } from "./create.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
+import { removeDoors } from "./doors.ts";
 import type { Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { findImage } from "./image.ts";
@@ -94,6 +95,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
       alone(ref, signal, async () => {
         await assertNoInstance(ref, { api, layout, signal });
         const seen = await deleteDisk(api, ref, signal);
+        if (seen.state === "absent") await removeDoors(layout, ref);
         const network = await removeNetwork(ref, { api, layout, signal });
         return { ...seen, detail: `${seen.detail}; ${network}` };
       }),

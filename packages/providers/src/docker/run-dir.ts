@@ -1,14 +1,14 @@
-import { rename } from "node:fs/promises";
+import { readFile, rename } from "node:fs/promises";
 import { join } from "node:path";
 import type { InstanceRef } from "@holdfast/core";
 import type { KeeperBoot } from "@holdfast/protocol";
-import { writeDurably } from "../local/atomic-file.ts";
+import { isCode, writeDurably } from "../local/atomic-file.ts";
 import { draftDir, type Identity, instanceDir, readInhabitant, writeIdentity } from "../local/identity.ts";
 import { SOCKET_DIR } from "../local/keeper-socket.ts";
 import type { Layout } from "../local/layout.ts";
 import { sameInstance } from "../local/marker.ts";
 import { makeDir, writeOwned } from "../local/owned-files.ts";
-import { exists, removeTree } from "../local/remove-tree.ts";
+import { removeTree } from "../local/remove-tree.ts";
 import { BOOT_FILE } from "./inside.ts";
 
 /**
@@ -16,13 +16,25 @@ import { BOOT_FILE } from "./inside.ts";
  * socket), `socket/` (where the socket is moved to, and which is not seen inside), and `started`.
  */
 
-/** There before the container is started for the first time: what was started once is not started again. */
+/**
+ * There before the container is started, with when it had last been started before: what was started once under an
+ * identity is not started again.
+ */
 const STARTED = "started";
 
-/** With its identity or not at all: one that was interrupted before has another name, and is made anew. */
-export async function makeRunDir(layout: Layout, identity: Identity): Promise<void> {
-  const dir = instanceDir(layout, identity.ref);
-  if (await exists(dir)) return;
+/**
+ * With its identity or not at all: one that was interrupted before has another name, and is made anew. Gives the
+ * identity that is there then, which may be of an earlier call.
+ */
+export async function makeRunDir(
+  layout: Layout,
+  ref: InstanceRef,
+  identify: () => Promise<Identity>,
+): Promise<Identity> {
+  const dir = instanceDir(layout, ref);
+  const there = await identityOf(layout, ref);
+  if (there !== undefined) return there;
+  const identity = await identify();
   const draft = draftDir(layout, identity.ref);
   await removeTree(draft);
   // Closed to others: in `run/` root of a container could leave programs that make whoever starts them the host's root.
@@ -31,6 +43,7 @@ export async function makeRunDir(layout: Layout, identity: Identity): Promise<vo
   await makeDir(join(draft, "run"), { mode: 0o700, uid: identity.uid });
   await writeIdentity(draft, identity);
   await rename(draft, dir);
+  return identity;
 }
 
 /** The secret is in it: for the container's user alone, and only until the keeper has read it. */
@@ -40,12 +53,19 @@ export async function writeBoot(dir: string, boot: KeeperBoot, uid: number): Pro
   await writeOwned(file, JSON.stringify(boot), { mode: 0o400, uid });
 }
 
-export function markStarted(dir: string): Promise<void> {
-  return writeDurably(join(dir, STARTED), "");
+/** `before`: when the container had last been started until then, in the daemon's words. */
+export function markStarted(dir: string, before: string): Promise<void> {
+  return writeDurably(join(dir, STARTED), before);
 }
 
-export function wasStarted(dir: string): Promise<boolean> {
-  return exists(join(dir, STARTED));
+/** When the container had last been started before this instance's own start; `undefined` if there was no such start. */
+export async function startedAfter(dir: string): Promise<string | undefined> {
+  try {
+    return await readFile(join(dir, STARTED), "utf8");
+  } catch (error) {
+    if (isCode(error, "ENOENT", "ENOTDIR")) return undefined;
+    throw error;
+  }
 }
 
 /** What the instance's directory says of it; `undefined` if there is none, or it is another's, or it makes no sense. */

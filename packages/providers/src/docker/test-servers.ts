@@ -63,6 +63,16 @@ export async function launchAndDie(
   });
 }
 
+/** The same, of a stop. */
+export async function stopAndDie(machine: DockerMachine, ref: InstanceRef, requests: number): Promise<void> {
+  const api = new DyingApi(machine.daemon.host, requests);
+  const layout = layoutOf(join(machine.dataDir, "docker"));
+  const signal = AbortSignal.timeout(20_000);
+  await stopInstance(ref, { api, layout, mode: "graceful", signal }).catch((error: unknown) => {
+    if (!api.died) throw error;
+  });
+}
+
 class DyingApi extends DockerApi {
   died = false;
   #left: number;

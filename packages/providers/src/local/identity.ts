@@ -1,5 +1,6 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { DiskReport } from "@holdfast/core";
 import { HoldfastError, LimitsReport } from "@holdfast/protocol";
 import { isCode, writeDurably } from "./atomic-file.ts";
 import type { Layout } from "./layout.ts";
@@ -17,6 +18,8 @@ export interface Identity extends Marker {
   readonly cgroups: readonly string[];
   /** Of the machine when it was launched; `null` where an older release wrote this. */
   readonly bootId: string | null;
+  /** What its launch found of the sandbox's disk; absent where an older release wrote this. */
+  readonly disk?: DiskReport;
 }
 
 export type Inhabitant =
@@ -90,8 +93,14 @@ function parseIdentity(text: string): Identity | undefined {
       ...parseFacts(value),
       ...{ uid, bundle, cgroups, limits: LimitsReport.parse(value.limits) },
       bootId: typeof bootId === "string" ? bootId : null,
+      ...(isDiskReport(value.disk) && { disk: value.disk }),
     };
   } catch {
     return undefined; // its caller says what that means
   }
+}
+
+function isDiskReport(value: unknown): value is DiskReport {
+  const { state, lost } = (value ?? {}) as Partial<Record<keyof DiskReport, unknown>>;
+  return ["new", "kept", "partly"].includes(String(state)) && Array.isArray(lost);
 }

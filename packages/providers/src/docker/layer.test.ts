@@ -1,0 +1,110 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import type { InstanceRef } from "@holdfast/core";
+import type { SandboxSpec } from "@holdfast/protocol";
+import { missingDocker } from "@holdfast/testkit";
+import { containerName, diskContainerName } from "./names.ts";
+import { DockerMachine } from "./test-machine.ts";
+import { launchAndDie, stopAndDie } from "./test-servers.ts";
+
+const missing = missingDocker();
+const TIMEOUT_MS = 60_000;
+const soon = () => AbortSignal.timeout(30_000);
+const spec: SandboxSpec = { network: "none" };
+const TOOL = "/opt/installed/tool";
+
+describe.skipIf(missing !== undefined)(`docker: the container's own files${missing ?? ""}`, () => {
+  let machine: DockerMachine;
+  beforeAll(async () => {
+    machine = await DockerMachine.open();
+  }, TIMEOUT_MS);
+  afterAll(() => machine.close(), TIMEOUT_MS);
+  afterEach(async () => {
+    await machine.clear();
+    expect(await machine.leftovers()).toEqual([]);
+  }, TIMEOUT_MS);
+
+  const next = (ref: InstanceRef): InstanceRef =>
+    machine.own({ ...ref, generation: ref.generation + 1, instanceId: `${ref.instanceId}+` });
+  const stop = (ref: InstanceRef) => machine.provider.stop(ref, "graceful", soon());
+  const installed = async () => {
+    const ref = await machine.launch(spec);
+    await machine.writeLayer(ref, TOOL, "it works\n");
+    await machine.exec(ref, "echo mine > /workspace/file");
+    return ref;
+  };
+  const diskFound = async (ref: InstanceRef) => {
+    const seen = await machine.provider.observe(ref, soon());
+    return seen.state === "running" ? seen.disk : seen.detail;
+  };
+  const names = async () =>
+    ((await machine.daemon.ask("GET", "/containers/json?all=1")) as { Names: string[] }[]).flatMap(
+      ({ Names }) => Names,
+    );
+
+  test(
+    "survive a stop, and a server that dies at any request of the stop or of the next launch",
+    async () => {
+      let ref = await installed();
+      expect(await diskFound(ref)).toEqual({ state: "new", lost: [] });
+      // A stop is two requests, a launch from what is there three: the last round dies in neither.
+      for (const requests of [1, 2, 3, 4]) {
+        await stopAndDie(machine, ref, requests);
+        expect(await stop(ref)).toMatchObject({ state: "absent", proof: "exited" });
+        expect(await names()).toEqual([`/${diskContainerName(ref)}`]);
+        expect(await machine.provider.observe(ref, soon())).toMatchObject({ proof: "exited" });
+        const undone = next(ref);
+        await launchAndDie(machine, undone, requests);
+        expect(await stop(undone)).toMatchObject({ state: "absent", proof: "exited" });
+        ref = next(undone);
+        await launchAndDie(machine, ref, requests);
+        await machine.launch(spec, ref);
+        expect(await names()).toEqual([`/${containerName(ref)}`]);
+        expect(await diskFound(ref)).toEqual({ state: "kept", lost: [] });
+        const { stdout } = await machine.exec(ref, `cat ${TOOL} /workspace/file`);
+        expect(stdout).toBe("it works\nmine\n");
+        const found = (await machine.provider.discover(soon())).filter(({ kind }) => kind === "instance");
+        expect(found).toMatchObject([{ ref, fence: 7, lifetimeSeconds: 600, legacy: false }]);
+      }
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "are said to be lost if somebody removed the container, or asks for another one",
+    async () => {
+      const ref = await installed();
+      await stop(ref);
+      await machine.daemon.ask("DELETE", `/containers/${diskContainerName(ref)}`);
+      const second = await machine.launch(spec, next(ref));
+      expect(await diskFound(second)).toEqual({ state: "partly", lost: ["the container's own files"] });
+      expect(await machine.exec(second, `cat /workspace/file; ls ${TOOL}`)).toMatchObject({
+        stdout: "mine\n",
+        exitCode: 2,
+      });
+      await stop(second);
+      const third = await machine.launch({ ...spec, limits: { memoryMiB: 128 } }, next(second));
+      expect(await diskFound(third)).toEqual({ state: "partly", lost: ["the container's own files"] });
+      expect(await names()).toEqual([`/${containerName(third)}`]);
+      await stop(third);
+      await machine.daemon.ask("DELETE", `/containers/${diskContainerName(ref)}`);
+      for (const part of ["workspace", "home", "state"])
+        await machine.daemon.ask("DELETE", `/volumes/hf-${ref.sandboxId}-${part}`);
+      expect(await diskFound(await machine.launch(spec, next(third)))).toEqual({ state: "new", lost: [] });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "of an instance that ends beside a later one are not kept, and those of the later one are",
+    async () => {
+      const old = await installed();
+      const later = await machine.launch(spec, next(old));
+      await machine.writeLayer(later, TOOL, "of the later one\n");
+      expect((await stop(old)).detail).toContain("is removed");
+      expect((await stop(later)).detail).toContain("is kept");
+      const last = await machine.launch(spec, next(later));
+      expect(await machine.exec(last, `cat ${TOOL}`)).toMatchObject({ stdout: "of the later one\n" });
+    },
+    TIMEOUT_MS,
+  );
+});

@@ -1,0 +1,78 @@
+import type { InstanceRef, SandboxRef } from "@holdfast/core";
+import type { DockerApi } from "./api.ts";
+import type { Container, ListedContainer } from "./engine-types.ts";
+import { refusalOf } from "./errors.ts";
+import { type Holder, inspectContainer } from "./holder.ts";
+import { readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
+import { containerName, diskContainerName, parseContainerName } from "./names.ts";
+import { removeContainer } from "./remove-container.ts";
+
+/**
+ * The layer: what a container's file system has beyond its image, such as packages that were installed. It is a part of
+ * the sandbox's disk, and lives as long as the container does. So one that has ended gets the name of a disk, and the
+ * next generation gives it its own and starts it again. A container has one name at any time, and a change of names is
+ * done or not done: whoever comes after a crash finds one of the two.
+ */
+
+interface Asking {
+  readonly api: DockerApi;
+  readonly signal: AbortSignal;
+}
+
+/** The sandbox's container that waits for its next generation. */
+export async function findLayer(ref: SandboxRef, { api, signal }: Asking): Promise<Container | undefined> {
+  const name = diskContainerName(ref);
+  const container = await inspectContainer(api, name, signal);
+  const owner = readInstanceLabels(name, container?.Config.Labels ?? {})?.ref;
+  return owner?.installationId === ref.installationId ? container : undefined;
+}
+
+/**
+ * A container that has ended becomes a part of the disk. `removed`: nothing of it is worth keeping, because it never
+ * ran, or because a later one of the sandbox is there already.
+ */
+export async function keepLayer(
+  ref: InstanceRef,
+  { Id, State }: Container,
+  asking: Asking,
+): Promise<"kept" | "removed"> {
+  const isWorthIt = State.Status !== "created" && !(await hasLater(ref, asking));
+  if (isWorthIt && (await rename(Id, diskContainerName(ref), asking))) return "kept";
+  await removeContainer(asking.api, Id, asking.signal);
+  return "removed";
+}
+
+/** An interrupted launch may have taken it, and not started it: it is put back, and the launch begins anew. */
+export async function withoutLayer(holder: Holder, ref: InstanceRef, asking: Asking): Promise<Holder> {
+  if (holder.kind !== "known" || holder.container.State.Status === "created") return holder;
+  const isBack = await rename(holder.container.Id, diskContainerName(ref), asking);
+  return isBack ? { kind: "nobody" } : holder;
+}
+
+/** The next generation takes it over. */
+export async function takeLayer(ref: InstanceRef, { Id }: Container, asking: Asking): Promise<boolean> {
+  return rename(Id, containerName(ref), asking);
+}
+
+/** One that waits has ended after every instance that is still there beside it: a launch would have taken it. */
+async function hasLater({ installationId, sandboxId, generation }: InstanceRef, { api, signal }: Asking) {
+  const filters = JSON.stringify({ label: [SCHEMA_LABEL, `holdfast.sandbox=${sandboxId}`] });
+  const call = { method: "GET", path: "/containers/json", query: { all: "1", filters }, signal } as const;
+  const all = (await api.json<ListedContainer[]>(call)) ?? [];
+  return all.some(({ Names, Labels }) => {
+    const name = (Names[0] ?? "").slice(1);
+    if (readInstanceLabels(name, Labels ?? {})?.ref.installationId !== installationId) return false;
+    return (parseContainerName(name)?.generation ?? Number.POSITIVE_INFINITY) > generation;
+  });
+}
+
+/** `false` if the name is another's. */
+async function rename(id: string, name: string, { api, signal }: Asking): Promise<boolean> {
+  try {
+    await api.request({ method: "POST", path: `/containers/${id}/rename`, query: { name }, signal });
+    return true;
+  } catch (error) {
+    if (refusalOf(error) === 409) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,84 @@
+import { basename, join } from "node:path";
+import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import { withBundle } from "../local/bundle.ts";
+import { type Identity, instanceDir } from "../local/identity.ts";
+import { readBootId } from "../local/place.ts";
+import { resolveMounts } from "../mounts.ts";
+import { type ContainerView, containerBody, specHash } from "./container.ts";
+import type { LaunchContext } from "./create.ts";
+import { ensureDisk, surveyDisk } from "./disk.ts";
+import { doorsOf, pointDoors } from "./doors.ts";
+import type { Container, Image } from "./engine-types.ts";
+import type { Holder } from "./holder.ts";
+import { specIn } from "./labels.ts";
+import { findLayer, takeLayer } from "./layer.ts";
+import { planLimits } from "./limits.ts";
+import { makeContainer } from "./make-container.ts";
+import { containerName } from "./names.ts";
+import { removeContainer } from "./remove-container.ts";
+import { makeRunDir } from "./run-dir.ts";
+import { assertRuntime } from "./runtimes.ts";
+import { type Account, userIdsOf } from "./user.ts";
+
+/** A container that has the instance's name, and is not started yet. */
+export interface Placed {
+  readonly id: string;
+  /** As the daemon says it. */
+  readonly startedBefore: string;
+}
+
+/** In the words of the daemon, of one that was never started. */
+export const NEVER = "0001-01-01T00:00:00Z";
+
+/**
+ * The instance's directory, the volumes, and the container: the sandbox's own, with all that is in it, or else a new
+ * one. What was found of the disk is written down before anything is made of what was not.
+ */
+export async function place(
+  holder: Holder,
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  context: LaunchContext & { imageName: string; image: Image; account: Account },
+): Promise<Placed> {
+  const { api, layout, signal, now } = context;
+  const view = await viewOf(ref, plan, context);
+  const layer = holder.kind === "known" ? undefined : await findLayer(ref, context);
+  // What a container was made with cannot be changed: one for another spec is of no use.
+  const isSame = layer !== undefined && specIn(layer.Config.Labels) === specHash(view);
+  return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
+    const identity = await makeRunDir(layout, ref, async (): Promise<Identity> => {
+      const { lifetimeSeconds, fence } = plan;
+      const disk = await surveyDisk(api, ref, { layer: isSame, signal });
+      const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid: view.account.uid, disk, cgroups: [] };
+      return { ...facts, limits: view.limits.report, bundle: basename(bundle), bootId: readBootId() };
+    });
+    const run = join(instanceDir(layout, ref), "run");
+    await pointDoors(layout, ref, { run, bundle: join(layout.keepers, identity.bundle) });
+    await ensureDisk(api, ref, { now, signal });
+    signal.throwIfAborted();
+    if (holder.kind === "known") return asItIs(holder.container);
+    if (layer !== undefined && isSame && (await takeLayer(ref, layer, context))) return asItIs(layer);
+    if (layer !== undefined) await removeContainer(api, layer.Id, signal);
+    return { id: await makeContainer(api, containerName(ref), containerBody(view)), startedBefore: NEVER };
+  });
+}
+
+/** Refuses what the operator does not allow any more, also where the container is there already. */
+async function viewOf(
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  context: Parameters<typeof place>[3],
+): Promise<ContainerView> {
+  const { layout, info, now, imageName, image, account } = context;
+  const ids = userIdsOf(info);
+  const asRoot = account.uid === 0 && ids === "any";
+  const hostMounts = await resolveMounts(plan.spec.mounts, { ...context.mounts, asRoot });
+  assertRuntime(plan.spec.runtime, info);
+  const limits = planLimits(plan.spec.limits, info);
+  const doors = doorsOf(layout, ref);
+  return { ref, plan, createdAt: now, imageName, image, account, ids, hostMounts, doors, limits };
+}
+
+function asItIs({ Id, State }: Container): Placed {
+  return { id: Id, startedBefore: State.Status === "created" ? NEVER : State.StartedAt };
+}
