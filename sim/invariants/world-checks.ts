@@ -174,9 +174,11 @@ export function ackedIsOnTheDisk(
 }
 
 /** 1.4: an attempt to stop is counted in its row before it is made. */
-export function stopIsCounted(instanceId: string, { judge, book }: Scene): void {
+export function stopIsCounted(instanceId: string, { judge, book, history }: Scene): void {
   const lease = book.leases.get(instanceId);
-  const isCounted = lease !== undefined && lease.attempts > 0 && lease.attemptDeadlineAt !== null;
+  // An operator's word may come between the row and the call: from then on it has no deadline, and its count.
+  const isUnderWay = lease?.attemptDeadlineAt !== null || history.abandoned.has(instanceId);
+  const isCounted = lease !== undefined && lease.attempts > 0 && isUnderWay;
   judge.demand(isCounted, "S11", () => `${instanceId} is stopped, and its row does not count the attempt`);
 }
 

@@ -4,6 +4,7 @@ import { parseSeconds } from "./units.ts";
 
 export interface PolicyOptions extends EndOptions {
   persistent: boolean;
+  persistAcrossRestarts: boolean;
   filesystem?: Policy["filesystem"];
 }
 
@@ -18,6 +19,7 @@ export interface EndOptions {
 export function addPolicyOptions(command: Command): Command {
   return addEndOptions(command, { lifetime: " (default: 30m)", turnTimeout: " (default: 1h)" })
     .option("--no-persistent", "remove it when its last turn ends")
+    .option("--no-persist-across-restarts", "end what runs in it when the server ends")
     .addOption(
       new Option("--filesystem <kind>", "whether its files outlive a stop (default: persistent)").choices([
         "persistent",
@@ -60,6 +62,7 @@ export function policyOf(options: PolicyOptions): Pick<CreateSandbox, keyof Poli
   const { filesystem } = options;
   return {
     ...(options.persistent === false && { persistent: false }),
+    ...(options.persistAcrossRestarts === false && { persistAcrossRestarts: false }),
     ...(filesystem !== undefined && { filesystem }),
     ...endOf(options),
   };

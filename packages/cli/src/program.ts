@@ -30,6 +30,8 @@ const commands: Record<string, Entry> = {
   kill: { summary: "end a process with everything it started", load: () => import("./commands/kill.ts") },
   port: { summary: "give a port of a sandbox an address", load: () => import("./commands/port.ts") },
   start: { summary: "start stopped sandboxes", load: () => import("./commands/start.ts") },
+  pause: { summary: "freeze what runs in sandboxes", load: () => import("./commands/pause.ts") },
+  resume: { summary: "let paused sandboxes run on", load: () => import("./commands/resume.ts") },
   stop: { summary: "stop sandboxes and keep their disks", load: () => import("./commands/stop.ts") },
   rm: { summary: "delete sandboxes with their disks", load: () => import("./commands/rm.ts") },
   snapshot: {

@@ -23,7 +23,11 @@ export function leaseDueAt(lease: Lease): number | null {
     case "creating":
     case "starting":
       return Math.min(lease.nextAttemptAt ?? lease.createdAt, lease.startupDeadlineAt);
+    case "pausing":
+    case "resuming":
+      return earliest([lease.nextAttemptAt ?? lease.createdAt, lease.hardStopAt]);
     case "live":
+    case "paused":
       // While its keeper cannot be reached nobody can judge whether it is idle: the next attempt to reach it comes first.
       return earliest([lease.nextAttemptAt ?? waitsForIdle(lease), lease.hardStopAt]);
     case "stopping":

@@ -1,13 +1,15 @@
 import { expect, test } from "bun:test";
-import { aHolding, aLease, aSandbox } from "./example-rows.ts";
-import { continuityOf, inTheWay, type Phase, stateOf } from "./lease.ts";
-import { policyOf } from "./policy.ts";
+import { aHolding, aLease } from "./example-rows.ts";
+import { inTheWay, type Phase, stateOf } from "./lease.ts";
 
 const states: [Phase, string][] = [
   ["reserved", "creating"],
   ["creating", "creating"],
   ["starting", "creating"],
   ["live", "running"],
+  ["pausing", "running"],
+  ["paused", "paused"],
+  ["resuming", "paused"],
   ["stop_due", "stopping"],
   ["stopping", "stopping"],
   ["quarantined", "stopping"],
@@ -21,19 +23,6 @@ test.each(states)("%s is %s to a user, or deleting", (phase, state) => {
 test("without an instance it is stopped, failed or deleting", () => {
   const rows = [{}, { launchFailures: 2 }, { launchFailures: 3 }, { desired: "deleted" }] as const;
   expect(rows.map((row) => stateOf(aHolding(row)))).toEqual(["stopped", "stopped", "failed", "deleting"]);
-});
-
-test("continuity compares with what is remembered, else with the generation before", () => {
-  const kept = aSandbox();
-  const ephemeral = aSandbox({ policy: policyOf({ filesystem: "ephemeral" }) });
-  expect([
-    continuityOf(kept, 1),
-    continuityOf(kept, 2),
-    continuityOf(kept, 2, 2),
-    continuityOf(kept, 3, 2),
-    continuityOf(ephemeral, 2),
-    continuityOf(ephemeral, 2, 2),
-  ]).toEqual(["fresh", "same-filesystem", "same-process", "same-filesystem", "fresh", "same-process"]);
 });
 
 test("scenario 42: what a sweep found beside the instance is in the way of the next one, until it is gone or abandoned", () => {

@@ -1,5 +1,4 @@
 import {
-  type Continuity,
   type Death,
   LeasePhase,
   type LimitsReport,
@@ -7,6 +6,7 @@ import {
   type SandboxSpec,
   type SandboxState,
 } from "@holdfast/protocol";
+import type { DiskHistory } from "./continuity.ts";
 
 /** What somebody wants of a sandbox. Wishes only ever grow towards `deleted`, except that a use starts a stopped one. */
 export type Desired = "active" | "stopped" | "deleted";
@@ -64,6 +64,8 @@ export interface SandboxRow {
   readonly hasDisk: boolean;
   /** The snapshot that its next disk begins with. While it is named here, that snapshot is not removed. */
   readonly restoresFrom: string | null;
+  /** `null` as long as no instance began with a part of it missing. */
+  readonly diskHistory: DiskHistory | null;
   readonly createdAt: number;
   /** The last use that was written down; the keeper knows the last one of all. */
   readonly lastUsedAt: number;
@@ -81,7 +83,7 @@ export interface SandboxRow {
 }
 
 /**
- * reserved → creating → starting → live → stop_due ⇄ stopping → gone.
+ * reserved → creating → starting → live → stop_due ⇄ stopping → gone; live → pausing → paused → resuming → live.
  * Any of them may go to `stop_due`; when the fast attempts are spent, to `quarantined`, which is tried for ever, slowly.
  * `debt` must die, too, beside another instance of the sandbox. Only evidence leads to `gone`.
  */
@@ -195,7 +197,11 @@ export function stateOf({ sandbox, lease }: Pick<Holding, "sandbox" | "lease">):
     case "starting":
       return "creating";
     case "live":
+    case "pausing":
       return "running";
+    case "paused":
+    case "resuming":
+      return "paused";
     case "stop_due":
     case "stopping":
     case "quarantined":
@@ -203,15 +209,4 @@ export function stateOf({ sandbox, lease }: Pick<Holding, "sandbox" | "lease">):
     default:
       return phase satisfies never;
   }
-}
-
-/** How generation `present` relates to what the caller remembers, or without that to the generation before it. */
-export function continuityOf(
-  { policy, spec }: Pick<SandboxRow, "policy" | "spec">,
-  present: number,
-  remembered?: number,
-): Continuity {
-  if (remembered === present) return "same-process";
-  if (present > 1 && policy.filesystem === "persistent") return "same-filesystem";
-  return spec.fromSnapshot === undefined ? "fresh" : "restored";
 }

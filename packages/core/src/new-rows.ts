@@ -25,6 +25,7 @@ export function newSandbox(
     launchFailures: 0,
     failure: null,
     lastDeath: null,
+    diskHistory: null,
     diskRetryAt: null,
     ports: [],
   };

@@ -10,6 +10,7 @@ const ephemeral = {
   lifetimeSeconds: 60,
   maxLifetimeSeconds: null,
   turnTimeoutSeconds: 60,
+  persistAcrossRestarts: true,
 } as const;
 const overdueTurn = { turnId: "t1", startedAt: 1, expiresAt: NOW };
 const openTurn = { turnId: "t2", startedAt: 1, expiresAt: NOW + 1 };
@@ -45,6 +46,8 @@ interface Case {
 const launch = (lease: Lease): Step => ({ do: "launch", lease });
 const connect = (lease: Lease): Step => ({ do: "connect", lease });
 const stop = (lease: Lease): Step => ({ do: "stop", lease });
+const pause = (lease: Lease): Step => ({ do: "pause", lease });
+const resume = (lease: Lease): Step => ({ do: "resume", lease });
 const judge = (lease: Lease): Step => ({ do: "judge-idle", lease });
 const order = (because: string) => (lease: Lease) => ({ do: "order-stop", lease, because }) as const;
 const wait = (until: number) => () => ({ do: "wait", until }) as const;
@@ -110,6 +113,36 @@ const cases: Record<string, Case> = {
     lease: aLiveLease({ idleCheckAt: null }),
     connected: true,
     step: judge,
+  },
+  "one that is to be paused is": { lease: aLiveLease({ phase: "pausing" }), step: pause },
+  "and one that is needed again is resumed, after its backoff": {
+    lease: aLiveLease({ phase: "resuming", nextAttemptAt: NOW + 9 }),
+    step: wait(NOW + 9),
+  },
+  "at that very moment": {
+    lease: aLiveLease({ phase: "resuming", nextAttemptAt: NOW }),
+    step: resume,
+  },
+  "a paused one that was seen rests": { lease: aLiveLease({ phase: "paused" }), connected: true, step: rest },
+  "one that this server has not seen is looked at": { lease: aLiveLease({ phase: "paused" }), step: connect },
+  "idleness ends a paused one": {
+    lease: aLiveLease({ phase: "paused", idleCheckAt: NOW }),
+    connected: true,
+    step: judge,
+  },
+  "and so does its hard end": {
+    lease: aLiveLease({ phase: "paused", hardStopAt: NOW }),
+    connected: true,
+    step: order("max_lifetime"),
+  },
+  "also in the middle of a pause": {
+    lease: aLiveLease({ phase: "pausing", hardStopAt: NOW }),
+    step: order("max_lifetime"),
+  },
+  "a stop wins over a resume": {
+    sandbox: { desired: "stopped" },
+    lease: aLiveLease({ phase: "resuming" }),
+    step: order("stop_requested"),
   },
   "a hard end comes whatever happens": {
     lease: aLiveLease({ hardStopAt: NOW, nextAttemptAt: NOW + 9 }),

@@ -10,6 +10,8 @@ export type Step =
   | { readonly do: "connect"; readonly lease: Lease }
   /** Ask its keeper whether anything holds it awake, and if not, to take no more work. */
   | { readonly do: "judge-idle"; readonly lease: Lease }
+  | { readonly do: "pause"; readonly lease: Lease }
+  | { readonly do: "resume"; readonly lease: Lease }
   | { readonly do: "order-stop"; readonly lease: Lease; readonly because: string }
   | { readonly do: "stop"; readonly lease: Lease }
   | { readonly do: "expire-turns"; readonly turnIds: readonly string[] }
@@ -18,7 +20,7 @@ export type Step =
 
 export type Acting = Exclude<Step, { do: "rest" } | { do: "wait" }>;
 
-/** Decides the next step from what is wanted and what is known. `connected`: we hold a line to the keeper. */
+/** Decides the next step from what is wanted and what is known. `connected`: we hold a line to the keeper, or saw it paused. */
 export function nextStep(ledger: Ledger, { connected }: { connected: boolean }): Step {
   const now = ledger.readAt;
   const steps = [
@@ -47,8 +49,15 @@ function aboutSandbox(holding: Holding, world: { connected: boolean; now: number
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
       return overdue(lease, world.now) ?? dueOr(lease, world.now, { do: "connect", lease });
     case "live":
+    case "paused":
       if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
       return whileLive(lease, world);
+    case "pausing":
+      if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
+      return atItsEnd(lease, world.now) ?? dueOr(lease, world.now, { do: "pause", lease });
+    case "resuming":
+      if (unwanted !== undefined) return { do: "order-stop", lease, because: unwanted };
+      return atItsEnd(lease, world.now) ?? dueOr(lease, world.now, { do: "resume", lease });
     case "stop_due":
     case "stopping":
     case "quarantined":
@@ -62,12 +71,16 @@ function aboutSandbox(holding: Holding, world: { connected: boolean; now: number
 }
 
 function whileLive(lease: Lease, { connected, now }: { connected: boolean; now: number }): Step {
-  if (lease.hardStopAt !== null && lease.hardStopAt <= now) {
-    return { do: "order-stop", lease, because: "max_lifetime" };
-  }
+  const end = atItsEnd(lease, now);
+  if (end !== undefined) return end;
   // A next attempt in the row of one that is connected: that it was reached could not be written.
   if (!connected || lease.nextAttemptAt !== null) return dueOr(lease, now, { do: "connect", lease });
   return waitsForIdle(lease) <= now ? { do: "judge-idle", lease } : { do: "rest" };
+}
+
+function atItsEnd(lease: Lease, now: number): Step | undefined {
+  if (lease.hardStopAt === null || lease.hardStopAt > now) return undefined;
+  return { do: "order-stop", lease, because: "max_lifetime" };
 }
 
 /** Nothing launches without demand: a crash is repaired by the next call that needs the sandbox, not by a loop. */

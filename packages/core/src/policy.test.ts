@@ -9,6 +9,7 @@ const plain: Policy = {
   lifetimeSeconds: 1800,
   maxLifetimeSeconds: null,
   turnTimeoutSeconds: 3600,
+  persistAcrossRestarts: true,
 };
 
 const cases: [Partial<Policy>, Partial<Policy>][] = [

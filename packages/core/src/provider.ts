@@ -51,6 +51,8 @@ export type Observation =
       readonly limits: LimitsReport;
       /** Absent where a backend cannot tell: then its disks are believed to be whole. */
       readonly disk?: DiskReport;
+      /** None of its processes runs, its keeper neither: nobody answers there until it is resumed. */
+      readonly isPaused?: boolean;
       /** For people: what to look for on the host. */
       readonly detail: string;
     }
@@ -171,6 +173,12 @@ export interface Provider {
   observe(instance: InstanceRef, signal: AbortSignal): Promise<Observation>;
   /** Ends it and says what was seen afterwards. Succeeds when nothing is left. */
   stop(instance: InstanceRef, mode: "graceful" | "force", signal: AbortSignal): Promise<Observation>;
+  /**
+   * Freezes all of its processes, or lets them run on, and says what was seen afterwards. Both or neither: a backend
+   * that cannot do it has none.
+   */
+  pause?(instance: InstanceRef, signal: AbortSignal): Promise<Observation>;
+  resume?(instance: InstanceRef, signal: AbortSignal): Promise<Observation>;
   /** Removes the disk of a sandbox that has no instance, and says what was seen afterwards. */
   removeDisk(sandbox: SandboxRef, signal: AbortSignal): Promise<DiskObservation>;
   /** Every instance and every disk on this backend that carries a marker of ours, of any installation; complete, or an error. */

@@ -353,7 +353,9 @@ test("scenario 33: what an operator abandons is a debt that is hunted on, by for
 });
 
 test("a launch that cannot work is cleared away at once", () => {
-  expect(after(aLease({ phase: "creating", attempts: 2 }), launchFailed(aLease(), "no image", NOW))).toEqual(
+  const failed = { error: "no image", now: NOW, callMs: 40_000 };
+  const sent = { phase: "creating", attempts: 1, settleUntil: NOW + 50_000 } as const;
+  expect(after(aLease(sent), launchFailed(aLease(sent), failed))).toEqual(
     aLease({
       phase: "stop_due",
       stopReason: "launch_failed",
@@ -361,8 +363,12 @@ test("a launch that cannot work is cleared away at once", () => {
       attempts: 0,
       nextAttemptAt: NOW,
       lastError: "no image",
+      settleUntil: null,
     }),
   );
+  // What an earlier call, whose answer was lost, had asked for may still arrive, but not for as long as this call took.
+  const again = aLease({ ...sent, attempts: 2 });
+  expect(after(again, launchFailed(again, failed)).settleUntil).toBe(NOW + 10_000);
 });
 
 test("scenario 52: time that nobody saw pass is given back, but for a hard end", () => {

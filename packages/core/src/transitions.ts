@@ -1,5 +1,6 @@
 import type { Policy } from "@holdfast/protocol";
 import { FAST_ATTEMPTS, recheckMs, retryMs } from "./backoff.ts";
+import { diskFound } from "./continuity.ts";
 import type { Evidence, Holding, Lease, Ledger, SandboxRow } from "./lease.ts";
 import { MAX_LAUNCH_FAILURES } from "./lease.ts";
 import type { Observation } from "./provider.ts";
@@ -85,8 +86,15 @@ export function launched(lease: Lease): Change {
   return { leases: { [lease.instanceId]: { phase: "starting", attempts: 0, lastError: null, settleUntil } } };
 }
 
-/** It will not work, also not the next time: what was half made is cleared away. */
-export function launchFailed(lease: Lease, error: string, now: number): Change {
+/**
+ * It will not work, also not the next time: what was half made is cleared away. The call is over, so nothing of it can
+ * arrive any more; of an earlier one whose answer was lost, it may, as long after it as ever.
+ */
+export function launchFailed(
+  lease: Lease,
+  { error, now, callMs }: { error: string; now: number; callMs: number },
+): Change {
+  const isFirst = lease.attempts <= 1 || lease.settleUntil === null;
   return {
     leases: {
       [lease.instanceId]: {
@@ -96,6 +104,7 @@ export function launchFailed(lease: Lease, error: string, now: number): Change {
         attempts: 0,
         nextAttemptAt: now,
         lastError: error,
+        settleUntil: isFirst ? null : Number(lease.settleUntil) - callMs,
       },
     },
     entries: [{ type: "launch_failed", cause: "launch_failed", detail: { error } }],
@@ -121,21 +130,25 @@ export function cameAlive(
 ): Change {
   const admittedAt = lease.admittedAt ?? now;
   const { maxLifetimeSeconds } = sandbox.policy;
+  const isFirst = lease.admittedAt === null;
+  const rested = lease.phase === "paused" || lease.phase === "resuming";
+  const disk = isFirst ? diskFound(sandbox, lease.generation, seen.disk) : {};
   return {
     sandbox: {
       launchFailures: 0,
       failure: null,
-      ...(lease.admittedAt === null && { lastUsedAt: now }),
+      ...((isFirst || rested) && { lastUsedAt: now }),
       // Its disk is its own now; an ephemeral one's next disk begins with the same snapshot.
       ...(sandbox.restoresFrom !== null &&
         sandbox.policy.filesystem === "persistent" && { restoresFrom: null }),
+      ...disk.sandbox,
     },
     leases: {
       [lease.instanceId]: {
         phase: "live",
         limits: seen.limits,
         admittedAt,
-        idleCheckAt: lease.idleCheckAt ?? idleCheckAt(sandbox.policy, now),
+        idleCheckAt: (rested ? null : lease.idleCheckAt) ?? idleCheckAt(sandbox.policy, now),
         hardStopAt: maxLifetimeSeconds === null ? null : admittedAt + maxLifetimeSeconds * 1000,
         attempts: 0,
         nextAttemptAt: null,
@@ -145,9 +158,11 @@ export function cameAlive(
     },
     entries: [
       {
-        type: lease.phase === "live" ? "adopted" : "live",
+        type: rested ? "resumed" : lease.phase === "live" ? "adopted" : "live",
+        ...(lease.phase === "paused" && { cause: "resumed_outside" }),
         detail: { generation: lease.generation, instance: seen.detail },
       },
+      ...(disk.entries ?? []),
     ],
   };
 }

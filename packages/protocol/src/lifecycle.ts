@@ -57,6 +57,9 @@ export const LeasePhase = z.enum([
   "creating",
   "starting",
   "live",
+  "pausing",
+  "paused",
+  "resuming",
   "stop_due",
   "stopping",
   "quarantined",
@@ -180,6 +183,8 @@ export const ProviderInfo = z.object({
     persistentDisk: z.boolean(),
     images: z.boolean(),
     settleMs: z.number(),
+    /** Whether a sandbox can be paused and resumed. */
+    pause: z.boolean(),
     networks: z.array(z.enum(["none", "full"])),
     /** What `full` reaches, and what it does not. */
     networkDetail: z.string(),

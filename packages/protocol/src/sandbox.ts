@@ -92,6 +92,8 @@ export const Policy = z.strictObject({
   maxLifetimeSeconds: Seconds.nullable(),
   /** A turn that no call renews for so long is over: its client is gone. */
   turnTimeoutSeconds: Seconds,
+  /** `false`: its instance ends with the server, and is not adopted by the next one. */
+  persistAcrossRestarts: z.boolean(),
 });
 export type Policy = z.infer<typeof Policy>;
 
@@ -106,7 +108,15 @@ export type CreateSandbox = z.infer<typeof CreateSandbox>;
 export const EnsureSandbox = CreateSandbox.omit({ name: true });
 export type EnsureSandbox = z.infer<typeof EnsureSandbox>;
 
-export const sandboxStates = ["creating", "running", "stopping", "stopped", "deleting", "failed"] as const;
+export const sandboxStates = [
+  "creating",
+  "running",
+  "paused",
+  "stopping",
+  "stopped",
+  "deleting",
+  "failed",
+] as const;
 export const SandboxState = z.enum(sandboxStates);
 export type SandboxState = z.infer<typeof SandboxState>;
 
@@ -130,6 +140,8 @@ export const Sandbox = z.object({
   state: SandboxState,
   generation: z.number().int(),
   continuity: Continuity,
+  /** What the present instance began without, if a part of the disk, or all of it, had been removed. */
+  losses: z.array(z.string()).optional(),
   provider: z.string(),
   spec: SandboxSpec,
   labels: Labels,

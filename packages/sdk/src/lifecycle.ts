@@ -148,7 +148,7 @@ export async function refresh(scope: Scope, signal: AbortSignal | undefined): Pr
 
 export async function act(
   scope: Scope,
-  action: "start" | "stop" | "touch" | "release",
+  action: "start" | "stop" | "pause" | "resume" | "touch" | "release",
   options: QueueOptions & { signal?: AbortSignal | undefined },
 ): Promise<SandboxInfo> {
   const path = `${scope.path}/${action}`;

@@ -415,6 +415,27 @@ export class Sandbox implements AsyncDisposable {
     return this.#update(await lifecycle.act(this.#scope, "start", options));
   }
 
+  /**
+   * Freezes everything that runs in it, where its provider can. Nothing is lost; the next use resumes it.
+   *
+   * @example
+   * await sandbox.pause(); // no cpu is used, and memory stays as it is
+   * await sandbox.exec("echo back"); // resumes it first
+   */
+  async pause(options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.act(this.#scope, "pause", options));
+  }
+
+  /**
+   * Lets a paused sandbox run on. It starts nothing: for a stopped one there is `start`.
+   *
+   * @example
+   * await (await sandbox.pause()).resume();
+   */
+  async resume(options: { signal?: AbortSignal } = {}): Promise<this> {
+    return this.#update(await lifecycle.act(this.#scope, "resume", options));
+  }
+
   /** Ends what runs in it and keeps its disk. Stopping a stopped one changes nothing. */
   async stop(options: { signal?: AbortSignal } = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "stop", options));

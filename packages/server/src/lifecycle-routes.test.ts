@@ -33,6 +33,7 @@ test("a sandbox says how it lives and when it is reaped; PATCH changes it", asyn
     filesystem: "persistent",
     maxLifetimeSeconds: null,
     turnTimeoutSeconds: 3600,
+    persistAcrossRestarts: true,
     spec: {},
     openTurns: 0,
     heldAwakeBy: [],

@@ -19,6 +19,8 @@ import { loadToken } from "./token.ts";
 
 /** Calls under way at the end get this long; a command itself goes on in its keeper. */
 const SHUTDOWN_GRACE_MS = 2_000;
+/** What ends with its server gets this long for it: a keeper's own grace, and then it is killed. */
+const BOUND_GRACE_MS = 10_000;
 /**
  * To find a hundred sandboxes again takes a part of it. One that hangs, or whose large disk is being removed, is
  * finished while the others are served already.
@@ -68,6 +70,7 @@ async function serve(config: Config): Promise<void> {
 
   await signalled();
   notReady = "the server is shutting down";
+  await lifecycle.endBound({ ms: BOUND_GRACE_MS });
   lifecycle.stop();
   await previews.close();
   await listening.close({ graceMs: SHUTDOWN_GRACE_MS });

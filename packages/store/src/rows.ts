@@ -40,6 +40,7 @@ const sandboxKinds = {
   diskRetryAt: "integer",
   ports: "json",
   restoresFrom: "text",
+  diskHistory: "json",
 } as const satisfies Record<keyof SandboxRow, Kind>;
 
 /** The fields that have one column; evidence and reservation have several, because SQL compares and sums them. */

@@ -11,6 +11,7 @@ export interface Faults {
   /** Also for a list that came only in part: that is an error by contract. */
   discover?: "fails";
   removeDisk?: "fails";
+  pause?: "fails";
   capacity?: "unknown";
 }
 

@@ -7,6 +7,7 @@ import {
   type Capacity,
   type Check,
   type DiskObservation,
+  type DiskReport,
   type Found,
   type FoundDisk,
   type FoundInstance,
@@ -29,6 +30,7 @@ interface FakeInstance {
   keeper: FakeKeeper | undefined;
   /** How its end can be proved, once it has ended. */
   endedBy: AbsenceProof;
+  isPaused: boolean;
 }
 
 const GIB = 1024 ** 3;
@@ -44,6 +46,8 @@ export class FakeProvider implements Provider {
     memoryBytes: 64 * GIB,
     disk: { sizeBytes: 100 * GIB, freeBytes: 80 * GIB, inodes: 1_000_000, freeInodes: 900_000 },
   };
+  /** What every launch from now on has found of the disk. */
+  diskFound: DiskReport | undefined;
   /** What was asked of the backend, in order: for counting, not for asserting how. */
   readonly launches: string[] = [];
   readonly #now: () => number;
@@ -91,6 +95,14 @@ export class FakeProvider implements Provider {
     if (this.faults.stop === "lostAnswer") throw unavailable("the answer was lost");
     // What ended before this stop ended as it did.
     return before.state === "absent" ? before : this.#look(ref);
+  }
+
+  async pause(ref: InstanceRef): Promise<Observation> {
+    return this.#turn(ref, { isPaused: true });
+  }
+
+  async resume(ref: InstanceRef): Promise<Observation> {
+    return this.#turn(ref, { isPaused: false });
   }
 
   async removeDisk(sandbox: SandboxRef): Promise<DiskObservation> {
@@ -172,6 +184,14 @@ export class FakeProvider implements Provider {
     if (this.faults.backend === "unreachable") throw unreachable();
   }
 
+  #turn(ref: InstanceRef, { isPaused }: { isPaused: boolean }): Observation {
+    this.#assertReachable();
+    if (this.faults.pause === "fails") throw unavailable("could not freeze it");
+    const there = this.#find(ref);
+    if (there?.keeper !== undefined) there.isPaused = isPaused;
+    return this.#look(ref);
+  }
+
   #look(ref: InstanceRef): Observation {
     const there = this.#find(ref);
     if (there?.keeper === undefined) {
@@ -181,6 +201,8 @@ export class FakeProvider implements Provider {
       state: "running",
       keeper: { kind: "unix", path: there.socketPath },
       limits: { state: "none" },
+      ...(there.isPaused && { isPaused: true }),
+      ...(this.diskFound !== undefined && { disk: this.diskFound }),
       detail: nameOf(ref),
     };
   }
@@ -206,7 +228,7 @@ export class FakeProvider implements Provider {
   #add(found: FoundInstance, secret = "nobody knows it"): void {
     const socketPath = join(this.#dir, `${found.ref.sandboxId}-${found.ref.generation}.sock`);
     const keeper = startFakeKeeper(found.ref, { socketPath, secret });
-    this.#instances.set(nameOf(found.ref), { found, socketPath, keeper, endedBy: "exited" });
+    this.#instances.set(nameOf(found.ref), { found, socketPath, keeper, endedBy: "exited", isPaused: false });
   }
 }
 

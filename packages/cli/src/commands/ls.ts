@@ -17,6 +17,7 @@ interface LsOptions {
 const stateColours: Record<SandboxState, Colour> = {
   creating: "yellow",
   running: "green",
+  paused: "blue",
   stopping: "yellow",
   stopped: "grey",
   deleting: "yellow",

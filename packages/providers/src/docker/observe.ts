@@ -47,6 +47,7 @@ async function seen(holder: Holder, ref: InstanceRef, look: Look): Promise<Obser
       detail: "unknown: what the instance's directory said of it is gone",
     },
     ...(identity?.disk !== undefined && { disk: identity.disk }),
+    ...(container.State.Status === "paused" && { isPaused: true }),
     detail: describe(container),
   };
 }

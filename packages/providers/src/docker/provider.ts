@@ -20,6 +20,7 @@ import { ImageAccounts } from "./image-accounts.ts";
 import { containerName } from "./names.ts";
 import { removeNetwork, withNetwork } from "./network.ts";
 import { observeInstance } from "./observe.ts";
+import { pauseInstance, resumeInstance } from "./pause.ts";
 import { probeDocker } from "./probe.ts";
 import { Pulls } from "./pull.ts";
 import { untilReady } from "./ready.ts";
@@ -91,6 +92,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     },
     observe: (ref, signal) => observeInstance(ref, { api, layout, signal }),
     stop: (ref, mode, signal) => alone(ref, signal, () => stopInstance(ref, { api, layout, mode, signal })),
+    pause: (ref, signal) => alone(ref, signal, () => pauseInstance(ref, { api, layout, signal })),
+    resume: (ref, signal) => alone(ref, signal, () => resumeInstance(ref, { api, layout, signal })),
     removeDisk: (ref, signal) =>
       alone(ref, signal, async () => {
         await assertNoInstance(ref, { api, layout, signal });

@@ -7,6 +7,7 @@ import { refusalOf } from "./errors.ts";
 import { holderOf, inspectContainer, mayBe } from "./holder.ts";
 import { keepLayer } from "./layer.ts";
 import { anothers, describeEnd, isOver, notThere, shortId } from "./observe.ts";
+import { setPaused } from "./pause.ts";
 import { GONE_TIMEOUT_MS, LOOK_PAUSE_MS, notGone, removeContainer } from "./remove-container.ts";
 import { removeRunDir } from "./run-dir.ts";
 
@@ -48,6 +49,8 @@ async function end(container: Container, { api, mode, signal }: StopOptions): Pr
   if (State.Status === "created") return `container ${shortId(Id)} was never started`;
   if (isOver(container)) return describeEnd(container);
   try {
+    // What is frozen cannot end.
+    if (State.Status === "paused") await setPaused(api, Id, { to: "unpause", signal });
     await (mode === "graceful" ? askToEnd(api, Id, signal) : kill(api, Id, signal));
   } catch (error) {
     // It may have ended in the meantime, for which Docker and Podman have several answers: a look tells.

@@ -21,6 +21,7 @@ export const fakeProvider: ProviderInfo = {
     persistentDisk: true,
     images: false,
     settleMs: 0,
+    pause: true,
     networks: ["none", "full"],
     networkDetail: "out, and never to this machine",
     limits: {

@@ -320,6 +320,7 @@ const defaults: Policy = {
   filesystem: "persistent",
   maxLifetimeSeconds: null,
   turnTimeoutSeconds: 3600,
+  persistAcrossRestarts: true,
 };
 
 function splitPolicy(asked: object): { policy: Policy; spec: Sandbox["spec"] } {

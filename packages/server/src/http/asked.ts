@@ -27,8 +27,8 @@ function rememberedBy(c: Context<AppEnv>): Pick<Asked, "generation" | "accept"> 
   }
   const accept = c.req.header("if-continuity");
   if (accept === undefined) return { generation: Number(generation) };
-  if (accept !== "same-filesystem") {
-    throw new HoldfastError("invalid_argument", "If-Continuity can only be same-filesystem", {
+  if (accept !== "same-filesystem" && accept !== "restored") {
+    throw new HoldfastError("invalid_argument", "If-Continuity can only be same-filesystem or restored", {
       hint: "leave it out to be refused any other instance",
       started: "no",
     });
@@ -54,7 +54,10 @@ export const workHeaders = holdHeaders.extend({
     .string()
     .optional()
     .describe("refuse with state_lost if the sandbox is no longer this generation"),
-  "if-continuity": z.string().optional().describe("same-filesystem: accept a new instance on the old disk"),
+  "if-continuity": z
+    .string()
+    .optional()
+    .describe("same-filesystem: accept a new instance on the old disk; restored: also on what is left of it"),
 });
 
 /** On calls that start something under an id. */

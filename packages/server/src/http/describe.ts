@@ -1,4 +1,4 @@
-import { continuityOf, type Holding, type SandboxRow, stateOf } from "@holdfast/core";
+import { continuityOf, type Holding, lossesOf, type SandboxRow, stateOf } from "@holdfast/core";
 import type { Continuity, Sandbox } from "@holdfast/protocol";
 import type { Context } from "hono";
 import type { AppEnv } from "../app.ts";
@@ -9,12 +9,14 @@ import { askedBy } from "./asked.ts";
 export function describe(holding: Holding, remembered?: number): Sandbox {
   const { sandbox, lease } = holding;
   const { id, name, provider, spec, labels, generation, lastDeath, failure } = sandbox;
+  const losses = lossesOf(sandbox, generation, remembered);
   return {
     id,
     name,
     state: stateOf(holding),
     generation,
     continuity: continuityOf(sandbox, generation, remembered),
+    ...(losses.length > 0 && { losses: [...losses] }),
     provider,
     spec,
     labels,
@@ -65,7 +67,7 @@ function useOf(
 
 /** The nearer of its hard end and the next judgement of idleness, which an open turn holds off. */
 function reapedAt({ sandbox, lease }: Holding): number | null {
-  if (lease?.phase !== "live") return null;
+  if (lease?.phase !== "live" && lease?.phase !== "paused") return null;
   const isHeld = sandbox.turns.length > 0 || sandbox.policy.onIdle === "keep";
   const idleAt = isHeld ? null : lease.idleCheckAt;
   if (idleAt === null || lease.hardStopAt === null) return idleAt ?? lease.hardStopAt;

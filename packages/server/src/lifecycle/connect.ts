@@ -7,6 +7,7 @@ import {
   lookAgain,
   type Observation,
   tryAgain,
+  wasPaused,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { sayClaim } from "./claim-desk.ts";
@@ -28,6 +29,8 @@ export async function connect(holding: Holding, lease: Lease, shift: Shift, deps
     );
     await hosts.answered(lease.provider);
     if (seen.state === "absent") return await missing(holding, lease, { seen, shift }, deps);
+    if (seen.isPaused && (lease.phase === "live" || lease.phase === "paused"))
+      return await rests(holding, lease, { seen, shift }, deps);
     await shift.act({ ms: CONNECT_MS }, () => reach(holding, lease, seen, deps));
     await store.save(holding, cameAlive({ ...holding, lease }, seen, await store.now()), shift.ticket);
   } catch (error) {
@@ -45,8 +48,20 @@ export async function connect(holding: Holding, lease: Lease, shift: Shift, deps
   }
 }
 
+/** Nobody answers there before it is resumed. Who paused it does not matter. */
+async function rests(
+  holding: Holding,
+  lease: Lease,
+  { seen, shift }: { seen: Extract<Observation, { state: "running" }>; shift: Shift },
+  { store, keepers }: EffectDeps,
+): Promise<void> {
+  keepers.rest(lease.instanceId);
+  const isKnown = lease.phase === "paused" && lease.nextAttemptAt === null;
+  if (!isKnown) await store.save(holding, wasPaused(lease, seen.detail), shift.ticket);
+}
+
 /** It died by itself: what it left behind is cleared away by a stop, whose evidence then ends the lease. */
-async function missing(
+export async function missing(
   holding: Holding,
   lease: Lease,
   { seen, shift }: { seen: Extract<Observation, { state: "absent" }>; shift: Shift },

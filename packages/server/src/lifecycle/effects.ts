@@ -22,6 +22,7 @@ import { judgeIdle } from "./judge-idle.ts";
 import type { Keepers } from "./keepers.ts";
 import type { Lanes } from "./lanes.ts";
 import { launch } from "./launch.ts";
+import { pause, resume } from "./pause.ts";
 import type { Shift } from "./shift.ts";
 import { stop } from "./stop.ts";
 
@@ -53,6 +54,10 @@ export async function carryOut(step: Acting, ledger: Ledger, shift: Shift, deps:
       return connect(ledger, step.lease, shift, deps);
     case "judge-idle":
       return judgeIdle(ledger, step.lease, shift, deps);
+    case "pause":
+      return pause(ledger, step.lease, shift, deps);
+    case "resume":
+      return resume(ledger, step.lease, shift, deps);
     case "order-stop":
       return orderStop(ledger, step.lease, { because: step.because, shift }, deps);
     case "expire-turns": {

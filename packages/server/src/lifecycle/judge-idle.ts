@@ -32,6 +32,11 @@ export async function judgeIdle(
   const { policy } = holding.sandbox;
   const notBefore = notIdleUntil(holding, holding.readAt);
   if (notBefore !== undefined) return askAgain(holding, lease, { at: notBefore, shift }, deps);
+  if (lease.phase === "paused") {
+    // Nothing works in it, and nobody used it: there is no keeper to ask.
+    await store.save(holding, stopOrdered(holding, lease, "idle", holding.readAt), shift.ticket);
+    return;
+  }
   const link = keepers.link(lease.instanceId);
   if (link === undefined) return;
   const lifetimeMs = policy.lifetimeSeconds * 1000;

@@ -14,6 +14,8 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
   readonly #contacts = new Map<string, Contact<Link>>();
   /** When the lines were made that broke by themselves. */
   readonly #broken = new Map<string, number>();
+  /** Those that were seen to be paused: there is nobody to talk to. */
+  readonly #resting = new Set<string>();
   readonly #door: KeeperDoor<Link>;
 
   constructor(door: KeeperDoor<Link>) {
@@ -22,6 +24,21 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
 
   link(instanceId: string): Link | undefined {
     return this.#contacts.get(instanceId)?.link;
+  }
+
+  /** Whether it is known how it is: there is a line to it, or it was seen to be paused since the last sign of a change. */
+  isKnown(instanceId: string): boolean {
+    return this.#contacts.has(instanceId) || this.#resting.has(instanceId);
+  }
+
+  /** What was seen of it may not be so any more. A line that still stands goes on; a look follows. */
+  doubt(instanceId: string): void {
+    this.#resting.delete(instanceId);
+  }
+
+  rest(instanceId: string): void {
+    this.drop(instanceId);
+    this.#resting.add(instanceId);
   }
 
   /** Reaches the keeper, lets `admit` decide, and then watches for its end. Throws if any of it fails. */
@@ -57,6 +74,7 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
 
   drop(instanceId: string): void {
     this.#broken.delete(instanceId);
+    this.#resting.delete(instanceId);
     this.#contacts.get(instanceId)?.watch.close();
     this.#contacts.delete(instanceId);
   }

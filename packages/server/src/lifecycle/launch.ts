@@ -102,7 +102,7 @@ async function missed(
     await hosts.close(lease.provider, error);
   const change = isOpen(error)
     ? tryAgain(lease, { error: message, now, random: random(), attempts: lease.attempts })
-    : failedForGood(lease, message, now);
+    : failedForGood(lease, { error: message, now, callMs: LAUNCH_CALL_MS });
   await store.save(holding, change, shift.ticket);
 }
 

@@ -3,6 +3,7 @@ import type { Amount, ProviderInfo, SweepReport, Why } from "@holdfast/protocol"
 import type { Log } from "../log.ts";
 import { Absence } from "./absence.ts";
 import { Bell, withBell } from "./bell.ts";
+import { BoundToServer } from "./bound-to-server.ts";
 import { ClaimDesk } from "./claim-desk.ts";
 import { messageOf } from "./effects.ts";
 import { Forks } from "./forks.ts";
@@ -60,6 +61,7 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly #sweeper: Sweeper;
   readonly #room: Room;
   readonly #jobs: Jobs;
+  readonly #bound: BoundToServer;
   readonly #closing = new AbortController();
 
   constructor(deps: LifecycleDeps<Link>) {
@@ -117,6 +119,7 @@ export class Lifecycle<Link extends KeeperControl> {
     this.#sweeper = sweeper;
     this.#room = room;
     this.#jobs = jobs;
+    this.#bound = new BoundToServer({ store });
   }
 
   /** Looks at what is there, finds its sandboxes again, and from then on does what is due. */
@@ -128,8 +131,23 @@ export class Lifecycle<Link extends KeeperControl> {
     for (const provider of providers.keys()) await this.#hosts.reopen(provider);
     await this.#absence.giveBack();
     await this.#sweeper.first();
+    await this.#bound.endLeft();
     this.reconciler.start();
     await this.reconciler.adopt();
+  }
+
+  /** Something happened to its instance, by somebody's word: that is no evidence, and a reason to look. */
+  async look(sandboxId: string): Promise<void> {
+    const lease = (await this.#deps.store.ledger(sandboxId))?.lease;
+    if (lease === undefined) return;
+    this.#keepers.doubt(lease.instanceId);
+    await this.reconciler.settle(sandboxId);
+  }
+
+  /** Ends those that end with their server. Before `stop`: it needs everything that the server can do. */
+  async endBound({ ms }: { ms: number }): Promise<void> {
+    const settle = (sandboxId: string) => this.reconciler.settle(sandboxId);
+    await this.#bound.end({ settle, clock: this.#deps.clock, ms });
   }
 
   /** Begins nothing more; what is under way is left for the next start. */
@@ -163,7 +181,7 @@ export class Lifecycle<Link extends KeeperControl> {
     return Promise.all([...this.#deps.providers.values()].map((provider) => this.#providerInfo(provider)));
   }
 
-  async #providerInfo({ kind, capabilities }: Provider): Promise<ProviderInfo> {
+  async #providerInfo({ kind, capabilities, pause }: Provider): Promise<ProviderInfo> {
     const { nextProbeAt, lastError, closedBecause } = this.#hosts.get(kind);
     const state = nextProbeAt !== null ? "unreachable" : closedBecause !== null ? "closed" : "ok";
     const reason = nextProbeAt !== null ? lastError : closedBecause;
@@ -172,7 +190,13 @@ export class Lifecycle<Link extends KeeperControl> {
       provider: kind,
       state,
       ...(reason !== null && { reason }),
-      capabilities: { ...rest, networks: [...networks], mounts: [...mounts], runtimes: [...runtimes] },
+      capabilities: {
+        ...rest,
+        networks: [...networks],
+        mounts: [...mounts],
+        runtimes: [...runtimes],
+        pause: pause !== undefined,
+      },
       capacity: await this.#capacity(kind),
     };
   }

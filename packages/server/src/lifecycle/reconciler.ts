@@ -204,7 +204,7 @@ export class Reconciler {
       // Whoever waits for this sandbox must be told, not left to ask again and again.
       if (closing.aborted) throw shuttingDown();
       const instanceId = ledger.lease?.instanceId;
-      const connected = instanceId !== undefined && keepers.link(instanceId) !== undefined;
+      const connected = instanceId !== undefined && keepers.isKnown(instanceId);
       const step = nextStep(ledger, { connected });
       if (step.do === "rest" || step.do === "wait" || this.#isOutOfReach(step, ledger)) return;
       await carryOut(step, ledger, shift, this.#effects);
@@ -216,7 +216,7 @@ export class Reconciler {
   #isOutOfReach(step: Acting, { sandbox }: Ledger): boolean {
     const provider = "lease" in step ? step.lease.provider : sandbox?.provider;
     if (provider === undefined || this.#deps.hosts.get(provider).nextProbeAt === null) return false;
-    return step.do === "launch" || step.do === "connect" || step.do === "stop" || step.do === "remove-disk";
+    return needsBackend.has(step.do);
   }
 
   async #logged(sandboxId: string, work: Promise<void>): Promise<void> {
@@ -228,6 +228,10 @@ export class Reconciler {
     }
   }
 }
+
+const needsBackend: ReadonlySet<Acting["do"]> = new Set([
+  ...(["launch", "connect", "pause", "resume", "stop", "remove-disk"] as const),
+]);
 
 function shuttingDown(): HoldfastError {
   return new HoldfastError("unavailable", "the server is shutting down", {

@@ -2,10 +2,13 @@ import {
   continuityOf,
   type Holding,
   inTheWay,
+  isAtLeast,
+  lossesOf,
   MAX_LAUNCH_FAILURES,
   type Provider,
   type SandboxRow,
   type SnapshotRow,
+  type Store,
   stateOf,
   type Tombstone,
 } from "@holdfast/core";
@@ -35,6 +38,19 @@ export function checkPlace({ kind }: Provider, snapshot: SnapshotRow | undefined
     `snapshot ${snapshot.name} is on provider ${snapshot.provider}, and not on ${kind}`,
     {
       hint: `take it there first: holdfast export ${snapshot.name} | holdfast import --provider ${kind} -`,
+      started: "no",
+    },
+  );
+}
+
+/** Where several servers share the sandboxes there is no one server that they could end with. */
+export function checkBound({ isShared }: Pick<Store, "isShared">, policy: Partial<Policy>): void {
+  if (!isShared || policy.persistAcrossRestarts !== false) return;
+  throw new HoldfastError(
+    "unsupported",
+    "several servers may share this database: a sandbox ends with none of them",
+    {
+      hint: "leave out persistAcrossRestarts: false, or use persistent: false with turns",
       started: "no",
     },
   );
@@ -94,17 +110,24 @@ export function checkMemory(holding: Holding, { generation, accept }: Asked): vo
   const awake = holding.lease !== undefined && stateOf(holding) !== "stopping";
   const present = awake ? holding.sandbox.generation : holding.sandbox.generation + 1;
   const continuity = continuityOf(holding.sandbox, present, generation);
-  if (continuity === "same-process" || continuity === accept) return;
+  if (isAtLeast(continuity, accept ?? "same-process")) return;
   const { lastDeath } = holding.sandbox;
+  const losses = lossesOf(holding.sandbox, present, generation);
   throw new HoldfastError("state_lost", lostText(holding.sandbox, generation), {
-    details: { continuity, generation: holding.sandbox.generation, lastDeath },
-    hint:
-      continuity === "same-filesystem"
-        ? "its files are there, its processes are not: send If-Continuity: same-filesystem to go on with that"
-        : "nothing of it is left: begin again without If-Generation",
+    details: { continuity, generation: holding.sandbox.generation, lastDeath, losses },
+    hint: whatIsLeft[continuity],
     started: "no",
   });
 }
+
+const whatIsLeft: Record<Continuity, string> = {
+  "same-process": "it is the same",
+  "same-filesystem":
+    "its files are there, its processes are not: send If-Continuity: same-filesystem to go on with that",
+  restored:
+    "a part of its files is lost, as details.losses says: send If-Continuity: restored to go on with the rest",
+  fresh: "nothing of it is left: begin again without If-Generation",
+};
 
 function lostText({ name, generation, lastDeath }: SandboxRow, remembered: number): string {
   if (remembered !== generation) return `sandbox ${name} is at generation ${generation}, not ${remembered}`;
@@ -199,11 +222,25 @@ export function endedMeanwhile({ sandbox }: Holding): HoldfastError {
 
 export function notRunning(holding: Holding): HoldfastError {
   const { name, lastDeath } = holding.sandbox;
-  return new HoldfastError("wrong_state", `sandbox ${name} is ${stateOf(holding)}`, {
-    hint: "start it first (`holdfast start NAME`); only looking never starts it",
+  const state = stateOf(holding);
+  const verb = state === "paused" ? "resume" : "start";
+  return new HoldfastError("wrong_state", `sandbox ${name} is ${state}`, {
+    hint: `${verb} it first (\`holdfast ${verb} NAME\`); only looking never ${verb}s it`,
     started: "no",
-    details: { state: stateOf(holding), lastDeath },
+    details: { state, lastDeath },
   });
+}
+
+export function notPaused({ sandbox, lease }: Holding): HoldfastError {
+  return new HoldfastError(
+    "unavailable",
+    `sandbox ${sandbox.name} could not be paused: ${lease?.lastError}`,
+    {
+      hint: "it runs on; see `holdfast events NAME`",
+      retryable: true,
+      started: "no",
+    },
+  );
 }
 
 export function absent(idOrName: string, tombstone: Tombstone | undefined): HoldfastError {

@@ -9,6 +9,7 @@ import {
   type ListFilter,
   newSandbox,
   type Provider,
+  pauseOrdered,
   policyOf,
   type RecordedEntry,
   type SandboxRow,
@@ -26,16 +27,19 @@ import type { Bell } from "./bell.ts";
 import type { ClaimDesk } from "./claim-desk.ts";
 import { checkClaim } from "./claims.ts";
 import type { Keepers } from "./keepers.ts";
+import { pausing } from "./pause.ts";
 import type { Queue } from "./queue.ts";
 import type { Reconciler } from "./reconciler.ts";
 import {
   type Asked,
   absent,
+  checkBound,
   checkMemory,
   checkPlace,
   deleting,
   noSuchProvider,
   noSuchSnapshot,
+  notPaused,
   notRunning,
   parts,
   sameSpec,
@@ -88,6 +92,7 @@ export class Sandboxes<Link extends KeeperControl> {
     const provider = this.#provider(spec.provider ?? snapshot?.provider);
     checkSupported(provider, spec);
     checkPlace(provider, snapshot);
+    checkBound(store, policy);
     const id = newId("sandbox");
     const asked = {
       ...{ id, name: name ?? id, provider: provider.kind, spec, policy: policyOf(policy) },
@@ -169,7 +174,12 @@ export class Sandboxes<Link extends KeeperControl> {
   async use(idOrName: string, asked: Asked = {}): Promise<InUse<Link>> {
     const holding = await this.allowed(idOrName, asked);
     const used = (await withUse(holding, asked, this.#deps.store)) ?? holding;
-    return this.#waker.connected(used, asked) ?? this.#waker.wake(used, asked);
+    const connected = this.#waker.connected(used, asked);
+    if (connected !== undefined) return connected;
+    const woken = await this.#waker.wake(used, asked);
+    // Only now is it known what its launch found of the disk.
+    checkMemory(woken.holding, asked);
+    return woken;
   }
 
   /** The sandbox, if the caller may change it: it is the one that is remembered, and nobody else has claimed it. */
@@ -252,6 +262,33 @@ export class Sandboxes<Link extends KeeperControl> {
     const holding = await this.#wish(() => this.allowed(idOrName, asked), { desired: "stopped" });
     await this.#deps.reconciler.settle(holding.sandboxId);
     return this.get(holding.sandboxId);
+  }
+
+  /** Freezes all its processes; what they have in memory stays. The next use resumes it. */
+  async pause(idOrName: string, asked: Asked = {}): Promise<Holding> {
+    const { store, reconciler } = this.#deps;
+    for (;;) {
+      const holding = await this.allowed(idOrName, asked);
+      const { sandbox, lease } = holding;
+      pausing(this.#provider(sandbox.provider));
+      if (sandbox.desired === "deleted") throw deleting(sandbox);
+      if (lease?.phase === "paused") return holding;
+      if (lease === undefined || !canPause(lease)) throw notRunning(holding);
+      if (lease.phase !== "pausing" && (await store.save(holding, pauseOrdered(lease))) === undefined)
+        continue;
+      await reconciler.settle(holding.sandboxId);
+      const after = await this.get(holding.sandboxId);
+      if (after.lease?.phase === "live" && after.lease.lastError !== null) throw notPaused(after);
+      return after;
+    }
+  }
+
+  /** Lets a paused one run on. One that runs is left as it is; nothing is started. */
+  async resume(idOrName: string, asked: Asked = {}): Promise<Holding> {
+    const holding = await this.allowed(idOrName, asked);
+    const state = stateOf(holding);
+    if (state !== "paused" && state !== "running") throw notRunning(holding);
+    return (await this.#waker.wake(holding, asked)).holding;
   }
 
   /** Wants everything of it gone, and waits for the evidence, but no longer than asked; the work itself goes on. */
@@ -346,6 +383,10 @@ export class Sandboxes<Link extends KeeperControl> {
   async #explainAbsence(idOrName: string): Promise<never> {
     throw absent(idOrName, await this.#deps.store.tombstone(idOrName));
   }
+}
+
+function canPause({ phase }: Lease): boolean {
+  return phase === "live" || phase === "pausing" || phase === "resuming";
 }
 
 /** One that was found, and is left alone in case somebody needs it: whoever ends its sandbox does not. */

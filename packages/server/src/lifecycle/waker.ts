@@ -5,6 +5,7 @@ import {
   type KeeperControl,
   type Lease,
   type NewLease,
+  resumeOrdered,
   type SandboxRow,
   type Store,
   sizeOf,
@@ -93,7 +94,8 @@ export class Waker<Link extends KeeperControl> {
       if (inTheWay(holding) === undefined) {
         if (reservedAfter !== undefined) throw whyGone(holding, reservedAfter);
         if ((await this.#reserve(holding, asked)) !== undefined) reservedAfter = holding.sandbox;
-      } else await this.#hurry(holding);
+      } else if (isAsleep(holding)) await store.save(holding, resumeOrdered(holding, holding.lease));
+      else await this.#hurry(holding);
       await reconciler.settle(first.sandboxId);
       holding = await store.holding(first.sandboxId);
       const connected = holding === undefined ? undefined : this.connected(holding, asked);
@@ -208,6 +210,12 @@ export class Waker<Link extends KeeperControl> {
     await bell.wait(sandboxId, { ms: QUIESCED_MS, clock });
     return this.#deps.use(sandboxId, asked);
   }
+}
+
+/** It is paused, or about to be: whoever needs it has it resumed, as a stopped one is started. */
+function isAsleep(holding: Holding): holding is Holding & { lease: Lease } {
+  const phase = holding.lease?.phase;
+  return (phase === "paused" || phase === "pausing") && holding.sandbox.desired === "active";
 }
 
 /** It runs, and nobody wants it to end. */

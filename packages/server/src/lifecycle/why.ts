@@ -82,6 +82,9 @@ function aliveBecause({ sandbox, lease }: Holding, activity: Activity | string |
 }
 
 const inWords: Record<Exclude<Lease["phase"], "live">, string> = {
+  pausing: "is being paused",
+  paused: "is paused: its processes are there, and none of them runs",
+  resuming: "is being resumed",
   reserved: "is being started",
   creating: "is being started",
   starting: "is being started",
@@ -100,7 +103,8 @@ function reaping(holding: Holding, known: Activity | undefined): { reapsAt?: str
 /** When idleness would end it, if nothing used it until then. */
 function idleEnd({ sandbox, lease, readAt }: Holding, known: Activity | undefined): number | undefined {
   const { onIdle, lifetimeSeconds } = sandbox.policy;
-  if (lease?.phase !== "live" || onIdle === "keep") return undefined;
+  const isRunning = lease?.phase === "live" || lease?.phase === "paused";
+  if (!isRunning || onIdle === "keep") return undefined;
   const idleSince = known === undefined ? sandbox.lastUsedAt : readAt - known.idleForMs;
   return Math.max(idleSince + lifetimeSeconds * 1000, readAt);
 }
@@ -111,7 +115,7 @@ function nextOf(
 ): string {
   const { sandbox, lease } = holding;
   if (lease === undefined) return withoutInstance(holding);
-  if (lease.phase !== "live") return ending(lease);
+  if (lease.phase !== "live" && lease.phase !== "paused") return ending(lease);
   const idleAt = held.length > 0 ? undefined : idleEnd(holding, known);
   const hardAt = lease.hardStopAt ?? undefined;
   if (hardAt !== undefined && (idleAt === undefined || hardAt <= idleAt)) {
@@ -146,6 +150,10 @@ function ending({ phase, attempts, nextAttemptAt, startupDeadlineAt, stopReason 
     case "creating":
     case "starting":
       return `it comes to life, or is given up at ${clockTime(startupDeadlineAt)}`;
+    case "pausing":
+      return `it is paused ${at}`;
+    case "resuming":
+      return `it is resumed ${at}`;
     case "stopping": // counted before it is made
       return `attempt ${attempts} to stop it is being made${because(stopReason)}`;
     case "quarantined":

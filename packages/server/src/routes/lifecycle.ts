@@ -37,6 +37,24 @@ const stop = createRoute({
   responses: it,
 });
 
+const pause = createRoute({
+  operationId: "pauseSandbox",
+  method: "post",
+  path: "/sandboxes/{id}/pause",
+  summary: "Freeze all its processes, where the provider can; the next use resumes it",
+  request: { params: byId, headers: workHeaders },
+  responses: it,
+});
+
+const resume = createRoute({
+  operationId: "resumeSandbox",
+  method: "post",
+  path: "/sandboxes/{id}/resume",
+  summary: "Let a paused sandbox run on; starts nothing",
+  request: { params: byId, headers: workHeaders },
+  responses: it,
+});
+
 const touch = createRoute({
   operationId: "touchSandbox",
   method: "post",
@@ -86,6 +104,20 @@ export function lifecycleRoutes({ lifecycle }: AppDeps): App {
   app.openapi(stop, async (c) => {
     c.env.mayBeSilent?.();
     const holding = await sandboxes.stop(c.req.valid("param").id, askedBy(c));
+    withGeneration(c, holding);
+    return c.json(describe(holding), 200);
+  });
+
+  app.openapi(pause, async (c) => {
+    c.env.mayBeSilent?.();
+    const holding = await sandboxes.pause(c.req.valid("param").id, askedBy(c));
+    withGeneration(c, holding);
+    return c.json(describe(holding), 200);
+  });
+
+  app.openapi(resume, async (c) => {
+    c.env.mayBeSilent?.();
+    const holding = await sandboxes.resume(c.req.valid("param").id, askedBy(c));
     withGeneration(c, holding);
     return c.json(describe(holding), 200);
   });

@@ -180,4 +180,13 @@ export const migrations: readonly string[] = [
   CREATE INDEX snapshot_sandbox ON snapshot (sandbox_id);
   CREATE INDEX snapshot_provider ON snapshot (provider);
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN disk_history TEXT;
+  UPDATE sandbox SET policy = ('{"persistAcrossRestarts":true}'::jsonb || policy::jsonb)::text;
+
+  ALTER TABLE instance DROP CONSTRAINT instance_phase_check;
+  ALTER TABLE instance ADD CONSTRAINT instance_phase_check CHECK (phase IN
+    ('reserved', 'creating', 'starting', 'live', 'pausing', 'paused', 'resuming', 'stop_due', 'stopping',
+     'quarantined', 'debt', 'gone'));
+  `,
 ];

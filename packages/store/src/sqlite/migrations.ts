@@ -285,4 +285,69 @@ export const migrations: readonly string[] = [
   CREATE INDEX snapshot_sandbox ON snapshot (sandbox_id);
   CREATE INDEX snapshot_provider ON snapshot (provider);
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN disk_history TEXT;
+  UPDATE sandbox SET policy = json_insert(policy, '$.persistAcrossRestarts', json('true'));
+
+  ALTER TABLE instance RENAME TO instance_2;
+  DROP INDEX one_active;
+  DROP INDEX generation_once;
+  DROP INDEX instance_sandbox;
+  DROP INDEX instance_provider;
+  DROP INDEX instance_usage;
+  DROP INDEX instance_gone;
+  DROP TRIGGER instance_only_grows;
+  CREATE TABLE instance (
+    instance_id TEXT PRIMARY KEY,
+    installation_id TEXT NOT NULL,
+    sandbox_id TEXT NOT NULL,
+    tenant_id TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    origin TEXT NOT NULL CHECK (origin IN ('launch', 'orphan')),
+    phase TEXT NOT NULL CHECK (phase IN
+      ('reserved', 'creating', 'starting', 'live', 'pausing', 'paused', 'resuming', 'stop_due', 'stopping',
+       'quarantined', 'debt', 'gone')),
+    secret TEXT NOT NULL,
+    limits TEXT,
+    res_memory_b INTEGER NOT NULL,
+    res_disk_b INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    not_after INTEGER NOT NULL,
+    create_sent_at INTEGER,
+    settle_until INTEGER,
+    startup_deadline_at INTEGER NOT NULL,
+    admitted_at INTEGER,
+    idle_check_at INTEGER,
+    hard_stop_at INTEGER,
+    stop_reason TEXT,
+    stop_mode TEXT NOT NULL CHECK (stop_mode IN ('graceful', 'force')),
+    attempts INTEGER NOT NULL,
+    attempt_deadline_at INTEGER,
+    next_attempt_at INTEGER,
+    missing_since INTEGER,
+    last_error TEXT,
+    evidence_kind TEXT CHECK (evidence_kind IN
+      ('never_requested', 'exited', 'host_reset', 'not_found_after_settle')),
+    evidence_at INTEGER,
+    evidence_detail TEXT,
+    CHECK ((phase = 'gone') = (evidence_kind IS NOT NULL)),
+    CHECK ((evidence_kind IS NULL) = (evidence_at IS NULL)),
+    CHECK ((evidence_kind IS NULL) = (evidence_detail IS NULL))
+  ) STRICT;
+  CREATE UNIQUE INDEX one_active ON instance (sandbox_id) WHERE phase NOT IN ('gone', 'debt');
+  CREATE UNIQUE INDEX generation_once ON instance (sandbox_id, generation) WHERE origin = 'launch';
+  CREATE INDEX instance_sandbox ON instance (sandbox_id);
+  CREATE INDEX instance_provider ON instance (provider);
+  -- All that admission counts, so that it reads nothing else.
+  CREATE INDEX instance_usage ON instance (provider, tenant_id, phase, res_memory_b, res_disk_b)
+    WHERE phase <> 'gone';
+  CREATE INDEX instance_gone ON instance (evidence_at) WHERE phase = 'gone';
+  CREATE TRIGGER instance_only_grows BEFORE UPDATE OF generation, fence ON instance
+    WHEN NEW.generation < OLD.generation OR NEW.fence < OLD.fence
+    BEGIN SELECT RAISE(ABORT, 'a generation or a fence never decreases'); END;
+  INSERT INTO instance SELECT * FROM instance_2;
+  DROP TABLE instance_2;
+  `,
 ];

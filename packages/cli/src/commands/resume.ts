@@ -1,0 +1,20 @@
+import type { Command } from "commander";
+import { addGlobalOptions } from "../context.ts";
+import { forEachSandbox } from "../for-each-sandbox.ts";
+
+export function define(command: Command): void {
+  addGlobalOptions(command)
+    .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
+    .addHelpText("after", EXAMPLES)
+    .action(resume);
+}
+
+async function resume(meant: string[], _options: object, command: Command): Promise<void> {
+  await forEachSandbox(command, meant, async (sandbox) => (await sandbox.resume()).info);
+}
+
+const EXAMPLES = `
+Examples:
+  holdfast resume issue-42
+
+Everything that ran when it was paused runs on. To start a stopped one, use "holdfast start".`;
