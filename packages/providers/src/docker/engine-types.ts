@@ -8,6 +8,10 @@ export interface Container {
   readonly Image: string;
   readonly Config: { readonly Labels: Readonly<Record<string, string>> | null };
   readonly State: ContainerState;
+  readonly NetworkSettings?: {
+    /** By their names. */
+    readonly Networks?: Readonly<Record<string, { readonly NetworkID?: string }>> | null;
+  };
 }
 
 interface ContainerState {

@@ -95,6 +95,25 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
   );
 
   test(
+    "come back on a network that was removed and made anew, with the users that were added",
+    async () => {
+      const ref = await machine.launch({});
+      const { stdout } = await machine.exec(ref, "cat /etc/passwd");
+      await machine.writeLayer(ref, "/etc/passwd", `${stdout}added:x:4711:4711::/:/bin/sh\n`);
+      await stop(ref);
+      const other = await machine.launch({});
+      await stop(other);
+      await machine.provider.removeDisk(other, soon());
+      const networks = (await machine.daemon.ask("GET", "/networks")) as { Name: string }[];
+      expect(networks.filter(({ Name }) => Name.startsWith("hf-"))).toEqual([]);
+      const again = await machine.launch({}, next(ref));
+      expect(await diskFound(again)).toEqual({ state: "kept", lost: [] });
+      expect((await machine.exec(again, "cat /etc/passwd")).stdout).toContain("added:x:4711");
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
     "of an instance that ends beside a later one are not kept, and those of the later one are",
     async () => {
       const old = await installed();

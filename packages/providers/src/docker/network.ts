@@ -3,7 +3,7 @@ import { HoldfastError, type SandboxSpec } from "@holdfast/protocol";
 import { ifUnlocked, withFileLock } from "../local/file-lock.ts";
 import type { Layout } from "../local/layout.ts";
 import type { DockerApi } from "./api.ts";
-import { type Info, isPodman, type Network } from "./engine-types.ts";
+import { type Container, type Info, isPodman, type Network } from "./engine-types.ts";
 import { INSTALLATION_LABEL, networkLabels } from "./labels.ts";
 import { shortInstallation } from "./names.ts";
 import type { UserIds } from "./user.ts";
@@ -69,6 +69,29 @@ export async function ensureNetwork(
     hint: `It was not made by this installation, and was left alone: docker network inspect ${name}`,
     started: "no",
   });
+}
+
+/**
+ * A stopped container holds on to the very network that it was made on, by its id, and a network of the same name may
+ * have taken that one's place. It is put on the present one. May be called twice.
+ */
+export async function rejoinNetwork(
+  { installationId }: SandboxRef,
+  { Id, NetworkSettings }: Container,
+  { api, signal, info, network = "full" }: Place & { info: Info; network: SandboxSpec["network"] },
+): Promise<void> {
+  // Podman goes by the name.
+  if (network === "none" || isPodman(info)) return;
+  const name = networkName(installationId);
+  const present = await find(api, name, signal);
+  const joined = NetworkSettings?.Networks?.[name]?.NetworkID;
+  if (present === undefined || joined === present.Id) return;
+  const path = `/networks/${name}`;
+  const leave = { Container: Id, Force: true };
+  // It may be on none any more: the next call is the one that counts.
+  const expect = [403, 404, 409, 500];
+  await api.request({ method: "POST", path: `${path}/disconnect`, json: leave, expect, signal });
+  await api.request({ method: "POST", path: `${path}/connect`, json: { Container: Id }, signal });
 }
 
 /** Removes it unless somebody needs it; says what was seen. May be called twice. */

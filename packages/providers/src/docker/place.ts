@@ -15,6 +15,7 @@ import { findLayer, takeLayer } from "./layer.ts";
 import { planLimits } from "./limits.ts";
 import { makeContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
+import { rejoinNetwork } from "./network.ts";
 import { removeContainer } from "./remove-container.ts";
 import { makeRunDir } from "./run-dir.ts";
 import { assertRuntime } from "./runtimes.ts";
@@ -57,7 +58,10 @@ export async function place(
     await ensureDisk(api, ref, { now, signal });
     signal.throwIfAborted();
     if (holder.kind === "known") return asItIs(holder.container);
-    if (layer !== undefined && isSame && (await takeLayer(ref, layer, context))) return asItIs(layer);
+    if (layer !== undefined && isSame && (await takeLayer(ref, layer, context))) {
+      await rejoinNetwork(ref, layer, { ...context, network: plan.spec.network });
+      return asItIs(layer);
+    }
     if (layer !== undefined) await removeContainer(api, layer.Id, signal);
     return { id: await makeContainer(api, containerName(ref), containerBody(view)), startedBefore: NEVER };
   });
