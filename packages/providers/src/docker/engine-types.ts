@@ -24,7 +24,7 @@ interface ContainerState {
   readonly FinishedAt: string;
 }
 
-export type ContainerStatus =
+type ContainerStatus =
   | "created"
   | "running"
   | "paused"
