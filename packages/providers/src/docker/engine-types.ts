@@ -24,14 +24,7 @@ interface ContainerState {
   readonly FinishedAt: string;
 }
 
-type ContainerStatus =
-  | "created"
-  | "running"
-  | "paused"
-  | "restarting"
-  | "removing"
-  | "exited"
-  | "dead";
+type ContainerStatus = "created" | "running" | "paused" | "restarting" | "removing" | "exited" | "dead";
 
 export interface ListedContainer {
   readonly Id: string;
