@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
-import type { Mount } from "@holdfast/protocol";
+import type { Mount, SandboxSpec } from "@holdfast/protocol";
 import { inside } from "../local/inside.ts";
 import type { Doors } from "./doors.ts";
 import type { Image } from "./engine-types.ts";
@@ -20,6 +20,7 @@ export interface ContainerView {
   readonly image: Image;
   readonly account: Account;
   readonly ids: UserIds;
+  readonly engine: "docker" | "podman";
   /** Of the host, with their sources as they really are. */
   readonly hostMounts: readonly Mount[];
   /** Where the keeper's bundle is, and where it makes its socket, on the host. */
@@ -46,7 +47,7 @@ export function containerBody(view: ContainerView): Record<string, unknown> {
       ...separation(view),
       ...view.limits.settings,
       Mounts: mounts(view),
-      Tmpfs: tmpfs(plan),
+      Tmpfs: tmpfs(view),
     },
   };
 }
@@ -85,11 +86,18 @@ function separation({ ref, plan: { spec }, account, ids }: ContainerView): Recor
   };
 }
 
-function tmpfs({ spec }: LaunchPlan): Record<string, string> {
-  const places = Object.entries({ "/tmp": TMP_MIB, ...spec.tmpfs });
-  return Object.fromEntries(
-    places.map(([place, mib]) => [place, `rw,exec,nosuid,nodev,mode=1777,size=${mib}m`]),
-  );
+/** With their sizes in MiB. */
+export function placesInMemory(spec: SandboxSpec): Readonly<Record<string, number>> {
+  return { "/tmp": TMP_MIB, ...spec.tmpfs };
+}
+
+function tmpfs({ plan: { spec }, account: { uid, gid }, engine }: ContainerView): Record<string, string> {
+  const places = Object.entries(placesInMemory(spec));
+  // It gets the mode of the directory below, once there is one, which on a read-only root may be any: so it is our
+  // user's. Podman refuses that, and lets us make the directory (see settle-in.ts).
+  const owner = engine === "docker" ? `,uid=${uid},gid=${gid}` : "";
+  const options = `rw,exec,nosuid,nodev,mode=1777${owner}`;
+  return Object.fromEntries(places.map(([place, mib]) => [place, `${options},size=${mib}m`]));
 }
 
 function mounts({ ref, doors, hostMounts }: ContainerView): unknown[] {

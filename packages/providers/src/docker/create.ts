@@ -6,12 +6,14 @@ import { sameInstance } from "../local/marker.ts";
 import { legacyIdOf } from "../local/name.ts";
 import { exists } from "../local/remove-tree.ts";
 import type { MountRules } from "../mounts.ts";
+import type { AccountTexts } from "./account.ts";
 import type { DockerApi } from "./api.ts";
+import { placesInMemory } from "./container.ts";
 import { lookIntoImage, withoutDraft } from "./draft.ts";
 import { type Container, type Image, type Info, isPodman } from "./engine-types.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
-import type { ImageAccounts } from "./image-accounts.ts";
+import { type ImageAccounts, readAccounts } from "./image-accounts.ts";
 import { bootMessage } from "./inside.ts";
 import { withoutLayer } from "./layer.ts";
 import { startContainer } from "./make-container.ts";
@@ -59,7 +61,8 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
     volumesOnly || startedBefore !== NEVER
       ? undefined
       : await accounts.read(api, { imageId: image.Id, container: id, signal });
-  await settleIn(api, id, { account, texts, volumesOnly, now: context.now, signal });
+  const inMemory = Object.keys(placesInMemory(plan.spec));
+  await settleIn(api, id, { account, texts, inMemory, volumesOnly, now: context.now, signal });
   await writeBoot(dir, bootMessage(ref, plan, { image, info, account }), account.uid);
   signal.throwIfAborted();
   await markStarted(dir, startedBefore);
@@ -129,10 +132,20 @@ async function accountFor(
     const texts =
       accounts.get(image.Id) ??
       (holder.kind === "known"
-        ? await accounts.read(api, { imageId: image.Id, container: holder.container.Id, signal })
+        ? await textsOf(holder.container, { api, accounts, imageId: image.Id, signal })
         : await lookIntoImage(api, { ref, image, accounts, now, signal }));
     account = accountIn(texts, user ?? "");
   }
   assertUser(account, ids);
   return account;
+}
+
+/** Work that was root may have changed them: what it wrote counts for its own sandbox, never for the image. */
+function textsOf(
+  { Id, State }: Container,
+  look: { api: DockerApi; accounts: ImageAccounts; imageId: string; signal: AbortSignal },
+): Promise<AccountTexts> {
+  const { api, accounts, imageId, signal } = look;
+  if (State.Status === "created") return accounts.read(api, { imageId, container: Id, signal });
+  return readAccounts(api, { container: Id, signal });
 }

@@ -20,14 +20,22 @@ export class ImageAccounts {
   ): Promise<AccountTexts> {
     const known = this.#known.get(imageId);
     if (known !== undefined) return known;
-    const [passwd, group] = await Promise.all(
-      accountFiles.map((file) => readFileOf(api, container, { file, signal })),
-    );
-    const texts = { "/etc/passwd": passwd ?? "", "/etc/group": group ?? "" };
+    const texts = await readAccounts(api, { container, signal });
     if (this.#known.size >= MOST_KNOWN) this.#known.clear();
     this.#known.set(imageId, texts);
     return texts;
   }
+}
+
+/** As they are in that container now. */
+export async function readAccounts(
+  api: DockerApi,
+  { container, signal }: { container: string; signal: AbortSignal },
+): Promise<AccountTexts> {
+  const [passwd = "", group = ""] = await Promise.all(
+    accountFiles.map((file) => readFileOf(api, container, { file, signal })),
+  );
+  return { "/etc/passwd": passwd, "/etc/group": group };
 }
 
 /** Empty if there is none. */

@@ -8,7 +8,7 @@ import { type ContainerView, containerBody, specHash } from "./container.ts";
 import type { LaunchContext } from "./create.ts";
 import { ensureDisk, surveyDisk } from "./disk.ts";
 import { doorsOf, pointDoors } from "./doors.ts";
-import type { Container, Image } from "./engine-types.ts";
+import { type Container, type Image, isPodman } from "./engine-types.ts";
 import type { Holder } from "./holder.ts";
 import { specIn } from "./labels.ts";
 import { findLayer, takeLayer } from "./layer.ts";
@@ -80,7 +80,8 @@ async function viewOf(
   assertRuntime(plan.spec.runtime, info);
   const limits = planLimits(plan.spec.limits, info);
   const doors = doorsOf(layout, ref);
-  return { ref, plan, createdAt: now, imageName, image, account, ids, hostMounts, doors, limits };
+  const engine = isPodman(info) ? "podman" : "docker";
+  return { ref, plan, createdAt: now, imageName, image, account, ids, engine, hostMounts, doors, limits };
 }
 
 function asItIs({ Id, State }: Container): Placed {

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import type { SandboxSpec } from "@holdfast/protocol";
 import { missingDocker } from "@holdfast/testkit";
 import { DockerMachine } from "./test-machine.ts";
 import { killTooLate } from "./test-servers.ts";
@@ -42,6 +43,22 @@ describe.skipIf(missing !== undefined)(`podman${missing ? ` (${missing})` : ""}`
       expect(ran).toMatchObject({ stdout: "/home/user/.local/bin:/opt/tools:/bin /home/user yes 1000\n" });
       // The loader would complain of a library that it cannot find.
       expect(await machine.saidByKeeper(ref)).toBe("");
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "a container that is started again can write to its memory, also on a read-only root",
+    async () => {
+      const { busybox: image } = machine.daemon.images;
+      const spec: SandboxSpec = { image, network: "none", readOnly: true, tmpfs: { "/cache": 1 } };
+      const ref = await machine.launch(spec);
+      const writes = "touch /tmp/a /cache/a /workspace/a && echo written; touch /bin/a || echo refused";
+      const stdout = "written\nrefused\n";
+      expect(await machine.exec(ref, writes)).toMatchObject({ stdout });
+      await machine.provider.stop(ref, "graceful", soon());
+      const next = await machine.launch(spec, { ...ref, instanceId: "next", generation: 2 });
+      expect(await machine.exec(next, writes)).toMatchObject({ stdout });
     },
     TIMEOUT_MS,
   );

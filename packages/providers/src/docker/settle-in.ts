@@ -10,6 +10,8 @@ export interface Settling {
   readonly account: Account;
   /** The image's lists of users, where ours is to be added. */
   readonly texts: AccountTexts | undefined;
+  /** Places in memory. They get the mode of the directory below, once there is one. */
+  readonly inMemory: readonly string[];
   /** Whether the daemon refuses to unpack anything but into volumes. */
   readonly volumesOnly: boolean;
   readonly now: number;
@@ -22,17 +24,16 @@ export interface Settling {
  * that work which has locked its own home does not lock out the next instance.
  */
 export async function settleIn(api: DockerApi, container: string, settling: Settling): Promise<void> {
-  const { account, texts, volumesOnly } = settling;
+  const { account, texts, volumesOnly, inMemory } = settling;
   const { uid, gid } = account;
   const places = diskParts.map((part) => ({ place: placeOfPart[part], uid, gid, mode: 0o700 }));
   if (!volumesOnly) {
-    const entries = places.map(({ place, ...owner }) => ({ ...owner, path: relative(place) }));
-    return unpack(
-      api,
-      container,
-      { at: "/", entries: [...entries, ...accountEntries(texts, account)] },
-      settling,
-    );
+    const entries = [
+      ...places.map(({ place, ...owner }) => ({ ...owner, path: relative(place) })),
+      ...inMemory.map((place) => ({ path: relative(place), uid: 0, mode: 0o1777 })),
+      ...accountEntries(texts, account),
+    ];
+    return unpack(api, container, { at: "/", entries }, settling);
   }
   // An entry for the volume itself: the daemon passes over one that is called "." where it unpacks.
   const unpacked = places.map(({ place, ...owner }) =>
