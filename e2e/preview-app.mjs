@@ -11,6 +11,7 @@ const seen = { requests: 0, sent: 0, left: 0 };
 const app = createServer(async (request, response) => {
   const { pathname, searchParams } = new URL(request.url, "http://here");
   if (pathname === "/seen") return response.end(JSON.stringify(seen));
+  if (request.socket.isSealed) return request.socket.destroy();
   seen.requests++;
   if (pathname === "/sink") return response.end(await digest(request).catch(() => "broken off"));
   if (pathname === "/source") return void source(Number(searchParams.get("bytes"))).pipe(response);
@@ -18,8 +19,10 @@ const app = createServer(async (request, response) => {
   if (pathname === "/early") return response.writeHead(413).end("too much");
   if (pathname === "/moved")
     return response.writeHead(302, { Location: "http://localhost:3000/there" }).end();
+  // The next request on this connection is not answered, as if it had been closed in the same moment.
+  if (pathname === "/seal") request.socket.isSealed = true;
   const { method, url, httpVersion, rawHeaders } = request;
-  response.end(JSON.stringify({ method, url, httpVersion, rawHeaders }));
+  response.end(JSON.stringify({ method, url, httpVersion, rawHeaders, from: request.socket.remotePort }));
 });
 
 app.on("upgrade", (_request, socket) => {

@@ -35,7 +35,7 @@ test("a program on localhost inside is reached by name, with the headers it expe
     "X-Forwarded-For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Secret: s\r\nConnection: x-secret\r\n";
   client.say(`GET /a?b=c HTTP/1.1\r\nHost: ${host}\r\nCookie: mine=1\r\n${spoofed}\r\n`);
   expect(await client.until("\r\n\r\n")).toContain("HTTP/1.1 200 OK\r\n");
-  const { rawHeaders, ...line } = JSON.parse(await client.until("}"));
+  const { rawHeaders, from, ...line } = JSON.parse(await client.until("}"));
   expect(line).toEqual({ method: "GET", url: "/a?b=c", httpVersion: "1.1" });
   expect(pairs(rawHeaders)).toEqual([
     ["host", "localhost:3000"],
@@ -44,6 +44,14 @@ test("a program on localhost inside is reached by name, with the headers it expe
     ["x-forwarded-host", host],
     ["x-forwarded-proto", "http"],
   ]);
+  // The connection inside is kept, too; one that the program closes under us costs the visitor nothing.
+  const fromOf = async (path: string) => {
+    client.say(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+    await client.until("\r\n\r\n");
+    return JSON.parse(await client.until("}")).from;
+  };
+  expect(await fromOf("/seal")).toBe(from);
+  expect(await fromOf("/after")).not.toBe(from);
   // The next request on the same connection is another one: it is judged by its own name.
   client.say(`HEAD /source?bytes=5 HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   expect(await client.until("\r\n\r\n")).toContain("referrer-policy: same-origin\r\n");

@@ -2,6 +2,8 @@
 export interface ByteStream {
   /** The next bytes; `undefined` at the end. Rejects if it broke. One reader at a time. */
   read(): Promise<Uint8Array | undefined>;
+  /** So many bytes can be read without waiting. */
+  readonly waiting: number;
   /** Gives back what was read too far. */
   unread(bytes: Uint8Array): void;
   /** Resolves when there is room for more. Rejects if it broke. */
@@ -30,6 +32,11 @@ export class Inbox {
   /** Bytes that wait here. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Nothing waits here, and more may come. */
+  get isQuiet(): boolean {
+    return this.#size === 0 && this.#end === "open";
   }
 
   push(bytes: Uint8Array): void {

@@ -13,7 +13,6 @@ import {
   SandboxActivity,
 } from "@holdfast/protocol";
 import { z } from "zod";
-import type { ByteStream } from "./byte-stream.ts";
 import { garbled, lost, unsupported, wrongVersion } from "./failures.ts";
 import { PortConnection } from "./port-connection.ts";
 import { type Watch, watchKeeper } from "./watch.ts";
@@ -146,7 +145,7 @@ export class KeeperLink {
    * Connects to a port inside, wherever the program listens: `wrong_state` if none does, `quiesced` if the instance is
    * about to be stopped. It needs no claim: whoever exposed the port had the right to.
    */
-  async connectPort(port: number): Promise<ByteStream> {
+  async connectPort(port: number): Promise<PortConnection> {
     try {
       return await PortConnection.open(this.webSocket(`/ports/${port}/connect`, []));
     } catch (error) {

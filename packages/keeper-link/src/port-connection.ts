@@ -54,8 +54,17 @@ export class PortConnection implements ByteStream {
     }
   }
 
+  /** It is open both ways, and the program has said nothing that was not read. */
+  get isQuiet(): boolean {
+    return !this.#isOver && this.#inbox.isQuiet;
+  }
+
   read(): Promise<Uint8Array | undefined> {
     return this.#inbox.read();
+  }
+
+  get waiting(): number {
+    return this.#inbox.size;
   }
 
   unread(bytes: Uint8Array): void {

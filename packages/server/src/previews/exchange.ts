@@ -1,7 +1,13 @@
 import type { ByteStream } from "@holdfast/keeper-link";
 import { meterOf } from "./body-meter.ts";
 import { type Framing, requestFraming, responseFraming } from "./framing.ts";
-import { MalformedMessage, parseResponseHead, type RequestHead, type ResponseHead } from "./http-head.ts";
+import {
+  listsWord,
+  MalformedMessage,
+  parseResponseHead,
+  type RequestHead,
+  type ResponseHead,
+} from "./http-head.ts";
 import { badRequest, noSense, pageBytes } from "./pages.ts";
 import { readHead } from "./read-head.ts";
 import { interimOutside, requestInside, responseOutside, type Visitor, wantsWebSocket } from "./rewrite.ts";
@@ -12,23 +18,34 @@ const LINGER_MS = 2_000;
 export interface Exchange {
   readonly client: ByteStream;
   readonly inside: ByteStream;
+  /** The program may have closed it just now: that it does not answer at all is `NothingHeard`. */
+  readonly isUsed: boolean;
   readonly request: RequestHead;
   readonly port: number;
   readonly visitor: Visitor;
 }
 
+/** Which of the two connections is good for another exchange. */
+export interface Outcome {
+  readonly client: "again" | "over";
+  readonly inside: "again" | "over";
+}
+
+const BOTH_OVER: Outcome = { client: "over", inside: "over" };
+
+export class NothingHeard extends Error {}
+
 /**
- * One request and its answer, both as they come. "again": the visitor's connection is good for another. Throws if the
- * visitor or the program broke off in the middle of the answer, which then must look broken to the visitor, too.
+ * One request and its answer, both as they come. Throws if the visitor or the program broke off in the middle of the
+ * answer, which then must look broken to the visitor, too.
  */
-export async function exchange(parts: Exchange): Promise<"again" | "over"> {
+export async function exchange(parts: Exchange): Promise<Outcome> {
   const { client, inside, request, port, visitor } = parts;
   const framing = requestFraming(request);
   let isSent = false;
   let instead = noSense;
   const send = async () => {
-    await inside.write(requestInside(request, { port, visitor }));
-    await copyBody(client, inside, framing);
+    await copyMessage(client, inside, { head: requestInside(request, { port, visitor }), framing });
     isSent = true;
   };
   // A program may answer without having read everything; that the rest cannot be sent is no failure of the answer.
@@ -40,54 +57,76 @@ export async function exchange(parts: Exchange): Promise<"again" | "over"> {
   const response = await finalResponse(parts);
   if (response === undefined) {
     await client.write(pageBytes(instead, request));
-    return "over";
+    return BOTH_OVER;
   }
   if (response.status === 101) {
     await client.write(responseOutside(response, { port, visitor, isLast: false }));
     await splice(client, inside);
-    return "over";
+    return BOTH_OVER;
   }
   const body = responseFraming(response, request.method);
   const isLast = !isSent || body.kind === "close" || !staysOpen(request);
-  await client.write(responseOutside(response, { port, visitor, isLast }));
-  await copyBody(inside, client, body);
-  if (!isLast) return "again";
+  const head = responseOutside(response, { port, visitor, isLast });
+  await copyMessage(inside, client, { head, framing: body });
+  if (!isLast) return { client: "again", inside: staysOpen(response) ? "again" : "over" };
   client.end();
   await Promise.race([sending, Bun.sleep(LINGER_MS)]);
-  return "over";
+  return BOTH_OVER;
 }
 
 /** The first answer that is not interim; `undefined` if there is none, or none that makes sense. */
-async function finalResponse({ client, inside, request }: Exchange): Promise<ResponseHead | undefined> {
-  for (;;) {
-    const head = await responseHead(inside, request);
+async function finalResponse({
+  client,
+  inside,
+  request,
+  isUsed,
+}: Exchange): Promise<ResponseHead | undefined> {
+  for (let mayBeClosed = isUsed; ; mayBeClosed = false) {
+    const head = await responseHead(inside, { request, mayBeClosed });
     if (head === undefined || head.status >= 200 || head.status === 101) return head;
     await client.write(interimOutside(head));
   }
 }
 
-async function responseHead(inside: ByteStream, request: RequestHead): Promise<ResponseHead | undefined> {
+async function responseHead(
+  inside: ByteStream,
+  { request, mayBeClosed }: { request: RequestHead; mayBeClosed: boolean },
+): Promise<ResponseHead | undefined> {
+  let isHeard = false;
+  const heard = () => {
+    isHeard = true;
+  };
+  const text = await readHead(inside, heard).catch(() => undefined);
+  if (mayBeClosed && !isHeard) throw new NothingHeard();
+  return text === undefined ? undefined : sensible(text, request);
+}
+
+function sensible(text: string, request: RequestHead): ResponseHead | undefined {
   try {
-    const text = await readHead(inside);
-    if (text === undefined) return undefined;
     const head = parseResponseHead(text);
-    if (head.status === 101 && !wantsWebSocket(request)) return undefined;
     responseFraming(head, request.method);
-    return head;
+    return head.status === 101 && !wantsWebSocket(request) ? undefined : head;
   } catch {
     return undefined;
   }
 }
 
-function staysOpen(request: RequestHead): boolean {
-  return (
-    request.minor === 1 &&
-    !request.headers.some(([name, value]) => name === "connection" && /close/i.test(value))
-  );
+function staysOpen(head: RequestHead | ResponseHead): boolean {
+  return head.minor === 1 && !listsWord(head, "connection", "close");
 }
 
-async function copyBody(from: ByteStream, to: ByteStream, framing: Framing): Promise<void> {
+/** A head of ours, and a body as it comes: in one piece, if some of it is there already. */
+async function copyMessage(
+  from: ByteStream,
+  to: ByteStream,
+  { head, framing }: { head: Uint8Array; framing: Framing },
+): Promise<void> {
   const meter = meterOf(framing);
+  let before: Uint8Array | undefined = head;
+  if (meter.isDone || from.waiting === 0) {
+    await to.write(head);
+    before = undefined;
+  }
   while (!meter.isDone) {
     const bytes = await from.read();
     if (bytes === undefined) {
@@ -96,7 +135,9 @@ async function copyBody(from: ByteStream, to: ByteStream, framing: Framing): Pro
     }
     const used = meter.take(bytes);
     if (used < bytes.length) from.unread(bytes.subarray(used));
-    await to.write(bytes.subarray(0, used));
+    const body = bytes.subarray(0, used);
+    await to.write(before === undefined ? body : Buffer.concat([before, body]));
+    before = undefined;
   }
 }
 

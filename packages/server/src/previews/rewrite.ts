@@ -27,9 +27,9 @@ export function wantsWebSocket(head: RequestHead): boolean {
 
 /**
  * As the program inside gets it. Its Host is `localhost:PORT`, because development servers refuse names that they do
- * not know; the one that was visited is in X-Forwarded-Host. There is one request per connection, so that no answer can
- * be taken for another's; it is not said so, because a program that closes by itself, without having read everything,
- * may take its answer with it. No upgrade but a WebSocket's, because another protocol would pass by all of this.
+ * not know; the one that was visited is in X-Forwarded-Host. It is not told to close the connection afterwards: one that
+ * does so without having read everything may take its answer with it. No upgrade but a WebSocket's, because another
+ * protocol would pass by all of this.
  */
 export function requestInside(
   head: RequestHead,

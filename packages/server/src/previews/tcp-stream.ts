@@ -48,6 +48,10 @@ export class TcpStream implements ByteStream {
     return this.#inbox.read();
   }
 
+  get waiting(): number {
+    return this.#inbox.size;
+  }
+
   unread(bytes: Uint8Array): void {
     this.#inbox.unread(bytes);
   }

@@ -1,5 +1,5 @@
 import type { ExposedPort, Holding } from "@holdfast/core";
-import type { ByteStream, KeeperLink } from "@holdfast/keeper-link";
+import type { KeeperLink, PortConnection } from "@holdfast/keeper-link";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Lifecycle } from "../lifecycle/lifecycle.ts";
 import { portOf } from "../lifecycle/ports.ts";
@@ -33,7 +33,10 @@ const ATTEMPTS = 10;
 const PAUSE_MS = 300;
 
 /** A connection to the program, in a sandbox that runs, or is woken if it was exposed so. Counts as use. */
-export async function reachInside(sandboxes: Sandboxes, { holding, exposed }: Found): Promise<ByteStream> {
+export async function reachInside(
+  sandboxes: Sandboxes,
+  { holding, exposed }: Found,
+): Promise<PortConnection> {
   for (let attempt = 1; ; attempt++) {
     const now = attempt === 1 ? holding : await sandboxes.get(holding.sandboxId);
     const { link } = await sandboxes.visit(now, exposed);
