@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Client, Sandbox, Snapshot } from "holdfast";
-import { TestServer } from "./harness.ts";
+import { holdfastBin, run, TestServer } from "./harness.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -66,6 +66,26 @@ test("a snapshot of a running sandbox is of one moment, and a sandbox made from 
   expect((await copy.exec("cat /workspace/hole | tail -c4; stat -c %b /workspace/hole")).stdout).toMatch(
     /^end\n\d{1,3}\n/,
   );
+
+  const file = join(server.dataDir, "odd.tar");
+  const env = { HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token };
+  expect(await run([holdfastBin, "export", "odd", "-f", file], { env })).toMatchObject({ exitCode: 0 });
+  expect(await run([holdfastBin, "import", file, "--name", "odd-again"], { env })).toMatchObject({
+    exitCode: 0,
+    stdout: "odd-again\n",
+  });
+  const imported = await Snapshot.get("odd-again", server.at);
+  expect(imported.info).toMatchObject({
+    origin: "import",
+    checksum: taken.info.checksum,
+    parts: taken.info.parts,
+  });
+  const third = await Sandbox.create({ fromSnapshot: "odd-again", network: "none" }, server.at);
+  // Pipes do not travel.
+  await third.exec("rm /workspace/a ~/b; touch -r /workspace/deep /workspace ~");
+  await copy.exec("rm /workspace/pipe; touch -r /workspace/deep /workspace ~");
+  expect(await print(third)).toBe(await print(copy));
+  await imported.delete();
 
   const again = await parent.stop().then(() => parent.snapshot({ name: "stopped" }));
   expect((await parent.refresh()).state).toBe("stopped");

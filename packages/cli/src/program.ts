@@ -39,6 +39,8 @@ const commands: Record<string, Entry> = {
     load: () => import("./commands/snapshot.ts"),
   },
   fork: { summary: "make sandboxes with another's files", load: () => import("./commands/fork.ts") },
+  export: { summary: "write a snapshot as one archive", load: () => import("./commands/export.ts") },
+  import: { summary: "make a snapshot from an archive", load: () => import("./commands/import.ts") },
   events: { summary: "show what happened to a sandbox, and why", load: () => import("./commands/events.ts") },
   git: { summary: "clone a repository, show its state", load: () => import("./commands/git.ts") },
   watch: { summary: "show what happens to a sandbox's files", load: () => import("./commands/watch.ts") },

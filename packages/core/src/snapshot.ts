@@ -55,6 +55,9 @@ export interface CopyOptions {
   readonly signal: AbortSignal;
 }
 
+/** An archive on its way out: read it to its end, or cancel it. */
+export type Archive = ReadableStream<Uint8Array<ArrayBuffer>>;
+
 /**
  * A backend's copies of disks. A copy is made under another name and gets its own when it is whole, so under an id
  * there is all of a snapshot or nothing. Every method may be called twice.
@@ -76,6 +79,15 @@ export interface SnapshotVault {
   discover(signal: AbortSignal): Promise<readonly FoundSnapshot[]>;
   /** Removes what interrupted calls have left half made, of snapshots and of disks, and nothing that is under way. */
   removeDrafts(signal: AbortSignal): Promise<void>;
+  /** One portable archive; `not_found` if there is no such snapshot. */
+  export(snapshot: SnapshotRef, signal: AbortSignal): Promise<Archive>;
+  /** From an archive that nobody has checked: `invalid_argument` for one that is not whole, or not to be trusted. */
+  import(
+    snapshot: SnapshotRef,
+    archive: Archive,
+    note: SnapshotNote,
+    options: CopyOptions,
+  ): Promise<SnapshotContent>;
 }
 
 export function noteOf(row: SnapshotRow): SnapshotNote {

@@ -59,7 +59,13 @@ export {
   type SessionExecResult,
   type SessionExecState,
 } from "./sessions.ts";
-export { type ForkOptions, type ListSnapshotsOptions, Snapshot, type SnapshotOptions } from "./snapshots.ts";
+export {
+  type ForkOptions,
+  type ImportOptions,
+  type ListSnapshotsOptions,
+  Snapshot,
+  type SnapshotOptions,
+} from "./snapshots.ts";
 export type { ConnectionChange } from "./terminal-link.ts";
 export type { TerminalEvent } from "./terminal-output.ts";
 export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";

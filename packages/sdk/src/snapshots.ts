@@ -24,6 +24,13 @@ export interface ForkOptions extends Omit<ForkRequest, "count"> {
   signal?: AbortSignal | undefined;
 }
 
+export interface ImportOptions extends CallOptions {
+  name?: string | undefined;
+  /** Where it is to be. Default: the server's own choice for sandboxes. */
+  provider?: string | undefined;
+  expiresInSeconds?: number | undefined;
+}
+
 const ROOT = "/v1/snapshots";
 const PAGE = 1000;
 const LOOK_EVERY_MS = 200;
@@ -69,6 +76,26 @@ export class Snapshot {
     return (await listAt(client, ROOT, { label, signal })).map((info) => new Snapshot(client, info));
   }
 
+  /**
+   * From an archive that `export` gave, of any provider. Resolves when it is whole; a damaged one leaves nothing.
+   *
+   * @example
+   * ```ts
+   * await Snapshot.import(Bun.file("before.tar").stream(), { name: "before", provider: "docker" });
+   * ```
+   */
+  static async import(
+    archive: ReadableStream<Uint8Array> | Blob | Uint8Array,
+    options: ImportOptions = {},
+  ): Promise<Snapshot> {
+    const client = await clientOf(options);
+    const { name, provider, expiresInSeconds, signal } = options;
+    const query = { name, provider, expiresInSeconds };
+    const path = `${ROOT}/import`;
+    const call = { method: "POST", path, query, body: archive, again: "never", signal } as const;
+    return new Snapshot(client, (await client.json<SnapshotInfo>(call)).body);
+  }
+
   /** Everything the server last said about it. `refresh` asks again. */
   get info(): Readonly<SnapshotInfo> {
     return this.#info;
@@ -81,6 +108,21 @@ export class Snapshot {
   async refresh(options: { signal?: AbortSignal } = {}): Promise<this> {
     this.#info = await look(this.#client, this.id, options.signal);
     return this;
+  }
+
+  /**
+   * All of it as one portable tar archive, its manifest first. It cannot be continued: begin again after an error.
+   *
+   * @example
+   * ```ts
+   * await Bun.write("before.tar", new Response(await snapshot.export()));
+   * ```
+   */
+  async export(options: { signal?: AbortSignal } = {}): Promise<ReadableStream<Uint8Array>> {
+    const path = `${pathOf(this.id)}/archive`;
+    const { body } = await this.#client.open({ method: "GET", path, again: "safe", signal: options.signal });
+    if (body === null) throw new HoldfastError("internal", "the server sent no archive");
+    return body;
   }
 
   /** Removes it, at once or as soon as no sandbox is being made from it. A second time changes nothing. */

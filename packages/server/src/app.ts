@@ -38,6 +38,7 @@ type AppLifecycle = Pick<
   Lifecycle<KeeperLink>,
   | "sandboxes"
   | "snapshots"
+  | "archives"
   | "forks"
   | "turns"
   | "claims"
@@ -145,8 +146,9 @@ function refuseUntilReady({ notReady }: AppDeps): Parameters<App["use"]>[1] {
   };
 }
 
-/** A process's stdin and files, and nothing that only ends like it: a sandbox may be called "stdin". */
-const STREAMING = /^\/v1\/sandboxes\/[^/]+\/(?:processes\/[^/]+\/stdin|files|files\/.+)$/;
+/** A process's stdin, files and archives, and nothing that only ends like it: a sandbox may be called "stdin". */
+const STREAMING =
+  /^\/v1\/(?:sandboxes\/[^/]+\/(?:processes\/[^/]+\/stdin|files|files\/.+)|snapshots\/import)$/;
 
 function jsonBodyLimit(): Parameters<App["use"]>[1] {
   const limit = bodyLimit({

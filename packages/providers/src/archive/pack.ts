@@ -3,21 +3,58 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { SnapshotContent } from "@holdfast/core";
 import type { SnapshotPart } from "@holdfast/protocol";
-import { inside } from "../local/inside.ts";
-import { headerOf, paddingFor } from "./tar-header.ts";
+import { paddingOf, tarHeader } from "@holdfast/protocol/tar";
 import { type Walked, walk } from "./walk.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 /** Smaller ones are read in one go: the way through a thread costs more than the read. */
 const SMALL_BYTES = 64 * 1024;
 
-async function* contentOf({ place, size }: Walked): AsyncGenerator<Buffer> {
-  if (size <= SMALL_BYTES) yield readWhole(place, size);
+/** A directory, and what it is called in an archive. */
+export interface NamedTree {
+  readonly dir: string;
+  readonly name: string;
+}
+
+/** A tree as the entries of an archive, whose bytes depend on nothing but the tree. */
+export async function* packTree({ dir, name }: NamedTree): AsyncGenerator<Uint8Array> {
+  for await (const entry of walk(dir, name)) {
+    yield tarHeader(entry);
+    if (entry.sizeBytes > 0) yield* contentOf(entry);
+  }
+}
+
+/** How much is in these trees; with `checksum`, all of it is read. */
+export async function measure(
+  trees: readonly NamedTree[],
+  { checksum, signal }: { checksum: boolean; signal: AbortSignal },
+): Promise<SnapshotContent> {
+  const parts: SnapshotPart[] = [];
+  const hash = createHash("sha256");
+  for (const { dir, name } of trees) {
+    let [files, sizeBytes] = [0, 0];
+    for await (const entry of walk(dir, name)) {
+      signal.throwIfAborted();
+      files++;
+      sizeBytes += entry.sizeBytes;
+      if (!checksum) continue;
+      hash.update(tarHeader(entry));
+      if (entry.sizeBytes > 0) for await (const chunk of contentOf(entry)) hash.update(chunk);
+    }
+    // The part's own directory has no name in it.
+    parts.push({ name, files: files - 1, sizeBytes });
+  }
+  return { parts, checksum: checksum ? `sha256:${hash.digest("hex")}` : null };
+}
+
+/** With the padding after it. A hole is read as the zeros that it stands for. */
+async function* contentOf({ place, sizeBytes }: Walked): AsyncGenerator<Uint8Array> {
+  if (sizeBytes <= SMALL_BYTES) yield readWhole(place, sizeBytes);
   else {
     const file = await open(place, "r");
     try {
-      for (let at = 0; at < size; ) {
-        const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - at));
+      for (let at = 0; at < sizeBytes; ) {
+        const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, sizeBytes - at));
         const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
         if (bytesRead === 0) throw shrunk(place);
         yield chunk.subarray(0, bytesRead);
@@ -27,8 +64,8 @@ async function* contentOf({ place, size }: Walked): AsyncGenerator<Buffer> {
       await file.close();
     }
   }
-  const padding = paddingFor(size);
-  if (padding.length > 0) yield padding;
+  const padding = paddingOf(sizeBytes);
+  if (padding > 0) yield new Uint8Array(padding);
 }
 
 function readWhole(place: Buffer, size: number): Buffer {
@@ -49,27 +86,4 @@ function readWhole(place: Buffer, size: number): Buffer {
 /** Nobody but us may write there. */
 function shrunk(place: Buffer): Error {
   return new Error(`${place} became shorter while it was read`);
-}
-
-/** How much is in these trees; with `checksum`, all of it is read. */
-export async function measure(
-  parts: readonly { readonly dir: string; readonly name: string }[],
-  { checksum, signal }: { checksum: boolean; signal: AbortSignal },
-): Promise<SnapshotContent> {
-  const measured: SnapshotPart[] = [];
-  const hash = createHash("sha256");
-  for (const { dir, name } of parts) {
-    let [files, sizeBytes] = [0, 0];
-    for await (const entry of walk(dir, name)) {
-      signal.throwIfAborted();
-      files++;
-      sizeBytes += entry.size;
-      if (!checksum) continue;
-      hash.update(headerOf(entry, { uid: inside.uid }));
-      if (entry.size > 0) for await (const chunk of contentOf(entry)) hash.update(chunk);
-    }
-    // The part's own directory has no name in it.
-    measured.push({ name, files: files - 1, sizeBytes });
-  }
-  return { parts: measured, checksum: checksum ? `sha256:${hash.digest("hex")}` : null };
 }

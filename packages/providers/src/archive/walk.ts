@@ -1,20 +1,19 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats } from "node:fs";
 import { HoldfastError } from "@holdfast/protocol";
-import type { Entry } from "./entry.ts";
+import type { TarEntry } from "@holdfast/protocol/tar";
+import { TimeSlice } from "./time-slice.ts";
 
 /** As long as the kernel takes a path in one piece. */
-const MAX_PATH_BYTES = 4095;
-/** The event loop is others' too: after so much work it gets its turn. */
-const SLICE_MS = 5;
+export const MAX_PATH_BYTES = 4095;
 
-export interface Walked extends Entry {
+export interface Walked extends TarEntry {
   /** Where it is on this machine. */
   readonly place: Buffer;
 }
 
 /**
  * Everything below `dir`, named as being in `name`, that first; the names of a directory in the order of their bytes.
- * A second name of a file is a hard link to the first. Sockets are left out: nobody listens on a copy.
+ * A second name of a file is a link to the first. Sockets and pipes are left out: nobody is at the other end of a copy.
  */
 export async function* walk(dir: string, name: string): AsyncGenerator<Walked> {
   const seen = new Map<string, Buffer>();
@@ -37,21 +36,24 @@ function entryOf(
   stats: Stats,
   seen: Map<string, Buffer>,
 ): Walked | undefined {
-  const facts = { place, path, mode: stats.mode & 0o7777, mtime: Math.floor(stats.mtimeMs / 1000), size: 0 };
+  const mtime = Math.floor(stats.mtimeMs / 1000);
+  const facts = { place, path, mode: stats.mode & 0o7777, mtime, sizeBytes: 0, target: NO_TARGET };
   if (stats.isDirectory()) return { ...facts, type: "directory" };
   if (stats.isSymbolicLink()) {
     // The mode of a link means nothing, and not every file system keeps it.
-    return { ...facts, mode: 0o777, type: "symlink", link: readlinkSync(place, { encoding: "buffer" }) };
+    return { ...facts, mode: 0o777, type: "symlink", target: readlinkSync(place, { encoding: "buffer" }) };
   }
-  if (stats.isFIFO()) return { ...facts, type: "fifo" };
   if (!stats.isFile()) return undefined;
-  if (stats.nlink === 1) return { ...facts, type: "file", size: stats.size };
+  const { size: sizeBytes } = stats;
+  if (stats.nlink === 1) return { ...facts, type: "file", sizeBytes };
   const key = `${stats.dev}:${stats.ino}`;
-  const link = seen.get(key);
-  if (link !== undefined) return { ...facts, type: "hardlink", link };
+  const target = seen.get(key);
+  if (target !== undefined) return { ...facts, type: "link", target };
   seen.set(key, path);
-  return { ...facts, type: "file", size: stats.size };
+  return { ...facts, type: "file", sizeBytes };
 }
+
+const NO_TARGET = new Uint8Array(0);
 
 function childrenOf({ place, path }: { place: Buffer; path: Buffer }): { place: Buffer; path: Buffer }[] {
   const names = readdirSync(place, { encoding: "buffer" }) as unknown as Buffer[];
@@ -63,17 +65,6 @@ function childrenOf({ place, path }: { place: Buffer; path: Buffer }): { place: 
 }
 
 const SLASH = Buffer.from("/");
-
-/** Lets others run when this one has had its time. */
-class TimeSlice {
-  #since = performance.now();
-
-  async pause(): Promise<void> {
-    if (performance.now() - this.#since < SLICE_MS) return;
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#since = performance.now();
-  }
-}
 
 function tooDeep(path: Buffer): HoldfastError {
   const shown = path.toString("utf8").slice(0, 80);

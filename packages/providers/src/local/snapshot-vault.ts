@@ -1,9 +1,11 @@
-import type { CopyOptions, SandboxRef, SnapshotContent, SnapshotVault } from "@holdfast/core";
+import type { CopyOptions, SandboxRef, SnapshotContent, SnapshotRef, SnapshotVault } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { archiveOf } from "../archive/export.ts";
+import { importInto } from "../archive/import.ts";
 import { measure } from "../archive/pack.ts";
 import { copyTree, diskUsage, sharesBlocks, syncTree } from "./copy-tree.ts";
 import { type Disk, draftedDisks, readDisk, removeDiskDraft } from "./disk.ts";
-import { freeUid, SNAPSHOT_UID } from "./host-user.ts";
+import { freeUid, isRoot, SNAPSHOT_UID } from "./host-user.ts";
 import type { Layout } from "./layout.ts";
 import type { SandboxLocks } from "./sandbox-locks.ts";
 import {
@@ -14,6 +16,7 @@ import {
   partsIn,
   readSnapshot,
   removeSnapshotDraft,
+  snapshotDir,
 } from "./snapshot-dir.ts";
 import { standingStill } from "./stand-still.ts";
 import { namingStorage } from "./storage.ts";
@@ -48,6 +51,21 @@ export function createSnapshotVault({
       signal.throwIfAborted();
       return listSnapshots(layout);
     },
+    async export(ref, signal) {
+      signal.throwIfAborted();
+      const found = await readSnapshot(layout, ref);
+      if (found === undefined) throw notHere(ref);
+      return archiveOf(found, partsIn(snapshotDir(layout, ref.snapshotId)));
+    },
+    import: (ref, archive, note, options) =>
+      alone(ref.snapshotId, options.signal, () =>
+        makeSnapshot(layout, ref, note, async (draft) => {
+          const uid = isRoot() ? SNAPSHOT_UID : undefined;
+          const content = await importInto(draft, archive, { ...options, trees: partsIn(draft), uid });
+          await syncTree(draft);
+          return content;
+        }),
+      ),
     async removeDrafts() {
       // Whoever makes one holds its lock, and a lock ends with its process.
       for (const id of await draftedSnapshots(layout))
@@ -108,6 +126,12 @@ async function concluded(draft: string, { checksum, signal }: CopyOptions): Prom
   // One without a checksum is for this moment only.
   if (checksum) await syncTree(draft);
   return content;
+}
+
+function notHere({ snapshotId }: SnapshotRef): HoldfastError {
+  return new HoldfastError("not_found", `there is no snapshot ${snapshotId} on this machine`, {
+    hint: "It is being made or removed, or was removed by hand.",
+  });
 }
 
 function noDisk({ sandboxId }: SandboxRef): HoldfastError {

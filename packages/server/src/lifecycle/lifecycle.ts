@@ -16,6 +16,7 @@ import { Queue } from "./queue.ts";
 import { Reconciler } from "./reconciler.ts";
 import { Room, type RoomConfig } from "./room.ts";
 import { Sandboxes } from "./sandboxes.ts";
+import { SnapshotArchives } from "./snapshot-archives.ts";
 import { SnapshotTender } from "./snapshot-tender.ts";
 import { Snapshots } from "./snapshots.ts";
 import { Sweeper } from "./sweeper.ts";
@@ -52,6 +53,7 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly ports: Ports<Link>;
   readonly claims: ClaimDesk;
   readonly snapshots: Snapshots;
+  readonly archives: SnapshotArchives;
   readonly forks: Forks;
   readonly reconciler: Reconciler;
   readonly #deps: LifecycleDeps<Link>;
@@ -109,6 +111,7 @@ export class Lifecycle<Link extends KeeperControl> {
       wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
     this.snapshots = snapshots;
+    this.archives = new SnapshotArchives({ ...parts, snapshots, defaultProvider });
     this.forks = new Forks({ store, snapshots, sandboxes: this.sandboxes });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
     this.ports = new Ports({ store, sandboxes: this.sandboxes, newId });

@@ -26,7 +26,7 @@ const GOING_MS = 1_000;
 export interface TenderDeps {
   readonly store: Store;
   readonly providers: ReadonlyMap<string, Provider>;
-  readonly snapshots: Pick<Snapshots, "isWorking" | "remove">;
+  readonly snapshots: Pick<Snapshots, "isBusy" | "remove">;
   readonly clock: Clock;
   readonly log: Log;
   readonly owner: string;
@@ -101,13 +101,14 @@ export class SnapshotTender {
   }
 
   async #settle(row: KnownSnapshot, found: FoundSnapshot | undefined): Promise<void> {
-    const now = await this.#deps.store.now();
-    const world = { found, usedBy: row.usedBy, abandoned: this.#isAbandoned(row, now), now };
+    const { store, snapshots } = this.#deps;
+    const now = await store.now();
+    const world = { found, usedBy: row.usedBy, abandoned: !snapshots.isBusy(row, now), now };
     await this.#carryOut(nextSnapshotStep(row, world), row);
   }
 
   async #carryOut(step: SnapshotStep, row: KnownSnapshot): Promise<void> {
-    const { store, log } = this.#deps;
+    const { store, snapshots, log } = this.#deps;
     switch (step.do) {
       case "rest":
         return;
@@ -122,11 +123,11 @@ export class SnapshotTender {
       }
       case "order-removal": {
         const going = await store.saveSnapshot(row, { phase: "deleting" });
-        if (going?.usedBy === 0) await this.#deps.snapshots.remove(going);
+        if (going?.usedBy === 0 && !snapshots.isBusy(going, await store.now())) await snapshots.remove(going);
         return;
       }
       case "remove":
-        await this.#deps.snapshots.remove(row);
+        await snapshots.remove(row);
         return;
       default:
         return step satisfies never;
@@ -150,13 +151,6 @@ export class SnapshotTender {
     };
     await store.insertSnapshot(row, {});
     log.warn("a snapshot without a record was found", { snapshot: id, name });
-  }
-
-  /** Whoever worked on it does not any more. */
-  #isAbandoned({ id, owner, busyUntil }: SnapshotRow, now: number): boolean {
-    if (this.#deps.snapshots.isWorking(id)) return false;
-    const { store } = this.#deps;
-    return owner === this.#deps.owner || !store.isShared || busyUntil <= now;
   }
 
   async #all(provider: string): Promise<KnownSnapshot[]> {

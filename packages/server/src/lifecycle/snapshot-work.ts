@@ -73,7 +73,12 @@ export class SnapshotWork {
   async #conclude(content: SnapshotContent, ms: number): Promise<void> {
     const { files, sizeBytes } = sizeOf(content);
     const copiedBytes = Math.max(this.#copiedBytes, sizeBytes);
-    const saved = await this.#deps.store.saveSnapshot(this.#row, { ...content, copiedBytes, phase: "ready" });
+    const saved = await this.#deps.store.saveSnapshot(this.#row, {
+      ...content,
+      copiedBytes,
+      phase: "ready",
+      busyUntil: 0,
+    });
     if (saved === undefined) return;
     this.#row = saved;
     await this.#note({ type: "snapshot_made", detail: { ...this.#named(), files, sizeBytes, ms } });
@@ -82,7 +87,7 @@ export class SnapshotWork {
   async #fail(failure: string): Promise<void> {
     const { store } = this.#deps;
     const expiresAt = this.#row.expiresAt ?? (await store.now()) + KEEP_FAILED_MS;
-    const saved = await store.saveSnapshot(this.#row, { phase: "failed", failure, expiresAt });
+    const saved = await store.saveSnapshot(this.#row, { phase: "failed", failure, expiresAt, busyUntil: 0 });
     if (saved === undefined) return;
     this.#row = saved;
     await this.#note({ type: "snapshot_failed", detail: { ...this.#named(), error: failure } });

@@ -59,6 +59,7 @@ export type Fill = (
 export class Snapshots {
   readonly #deps: SnapshotsDeps;
   readonly #working = new Map<string, Promise<void>>();
+  readonly #held = new Map<string, number>();
 
   constructor(deps: SnapshotsDeps) {
     this.#deps = deps;
@@ -125,9 +126,21 @@ export class Snapshots {
     this.#working.set(row.id, done);
   }
 
-  /** It is being made here. */
-  isWorking(id: string): boolean {
-    return this.#working.has(id);
+  /** Somebody makes or reads it, here or as far as another server has said. */
+  isBusy({ id, busyUntil }: SnapshotRow, now: number): boolean {
+    if (this.#working.has(id) || this.#held.has(id)) return true;
+    // Of a store that nobody shares, the others are dead.
+    return this.#deps.store.isShared && busyUntil > now;
+  }
+
+  /** Somebody reads it: until the answer is called, it is not removed. */
+  hold(id: string): () => void {
+    this.#held.set(id, (this.#held.get(id) ?? 0) + 1);
+    return () => {
+      const left = (this.#held.get(id) ?? 0) - 1;
+      if (left > 0) this.#held.set(id, left);
+      else this.#held.delete(id);
+    };
   }
 
   /** When it is made, or has failed. */
@@ -175,7 +188,8 @@ export class Snapshots {
       if (going === undefined) continue;
       // Its maker, if there is one here, sees it within a moment and removes what it has.
       await this.#working.get(row.id);
-      return going.usedBy === 0 && (await this.remove(going)) ? "gone" : "deleting";
+      if (going.usedBy > 0 || this.isBusy(going, await store.now())) return "deleting";
+      return (await this.remove(going)) ? "gone" : "deleting";
     }
   }
 

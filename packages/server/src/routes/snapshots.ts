@@ -1,9 +1,10 @@
-import { type KnownSnapshot, sizeOf } from "@holdfast/core";
+import { type Archive, type KnownSnapshot, sizeOf } from "@holdfast/core";
 import {
   CreateSnapshot,
   ForkRequest,
   ForkResult,
   HoldfastError,
+  ImportQuery,
   Snapshot,
   SnapshotList,
 } from "@holdfast/protocol";
@@ -12,6 +13,7 @@ import { z } from "zod";
 import { type App, type AppDeps, newApp } from "../app.ts";
 import { askedBy, holdHeaders } from "../http/asked.ts";
 import { describe, iso, withGeneration } from "../http/describe.ts";
+import { neverHeldBack } from "../http/proxy.ts";
 import { answer, byId, jsonBody, refusals } from "./shared.ts";
 
 const bySnapshot = z.object({ snapshotId: z.string().describe("a snapshot's id or name") });
@@ -81,6 +83,36 @@ const remove = createRoute({
   responses: { 202: answer("it is going", Snapshot), 204: { description: "gone" }, ...refusals },
 });
 
+const exported = createRoute({
+  operationId: "exportSnapshot",
+  method: "get",
+  path: "/snapshots/{snapshotId}/archive",
+  summary: "A snapshot as one portable tar archive, its manifest first",
+  request: { params: bySnapshot },
+  responses: {
+    200: {
+      description: "the archive; one that breaks off has no end mark",
+      content: { "application/x-tar": { schema: z.string().meta({ format: "binary" }) } },
+    },
+    ...refusals,
+  },
+});
+
+const imported = createRoute({
+  operationId: "importSnapshot",
+  method: "post",
+  path: "/snapshots/import",
+  summary: "A snapshot from an archive that an export gave, of whichever provider",
+  request: {
+    query: ImportQuery,
+    body: {
+      required: true,
+      content: { "application/octet-stream": { schema: z.string().meta({ format: "binary" }) } },
+    },
+  },
+  responses: { 201: answer("it is whole", Snapshot), ...refusals },
+});
+
 const fork = createRoute({
   operationId: "forkSandbox",
   method: "post",
@@ -90,7 +122,7 @@ const fork = createRoute({
   responses: { 201: answer("they run", ForkResult), ...refusals },
 });
 
-export function snapshotRoutes({ lifecycle: { sandboxes, snapshots, forks } }: AppDeps): App {
+export function snapshotRoutes({ lifecycle: { sandboxes, snapshots, archives, forks } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(create, async (c) => {
@@ -121,6 +153,22 @@ export function snapshotRoutes({ lifecycle: { sandboxes, snapshots, forks } }: A
     const { id } = await snapshots.get(snapshotId);
     if ((await snapshots.delete(id)) === "gone") return c.body(null, 204);
     return c.json(shown(await snapshots.get(id)), 202);
+  });
+
+  app.openapi(exported, async (c) => {
+    c.env.mayBeSilent?.();
+    const { row, archive } = await archives.export(c.req.valid("param").snapshotId, c.req.raw.signal);
+    c.header("Content-Type", "application/x-tar");
+    c.header("Content-Disposition", `attachment; filename="${row.name}.tar"`);
+    neverHeldBack(c);
+    return c.body(archive);
+  });
+
+  app.openapi(imported, async (c) => {
+    c.env.mayBeSilent?.();
+    const archive = c.req.raw.body as Archive | null;
+    if (archive === null) throw noArchive();
+    return c.json(shown(await archives.import(archive, c.req.valid("query"))), 201);
   });
 
   app.openapi(fork, async (c) => {
@@ -166,6 +214,13 @@ function shown(row: KnownSnapshot): Snapshot {
 function keyOf(c: { req: { header(name: string): string | undefined } }): { idempotencyKey?: string } {
   const idempotencyKey = c.req.header("idempotency-key");
   return idempotencyKey === undefined ? {} : { idempotencyKey };
+}
+
+function noArchive(): HoldfastError {
+  return new HoldfastError("invalid_argument", "there is no archive in the request's body", {
+    hint: "send what GET /v1/snapshots/{snapshotId}/archive gave, as application/octet-stream",
+    started: "no",
+  });
 }
 
 /** Its snapshots outlive it. */
