@@ -97,7 +97,7 @@ test("a snapshot of a running sandbox is of one moment, and a sandbox made from 
   await again.delete();
   await again.delete();
   expect((await parent.snapshots()).map(({ name }) => name)).toEqual(["odd"]);
-}, 60_000);
+}, 120_000);
 
 test("ten forks have the parent's files, are each on their own, and leave no copy behind", async () => {
   const parent = await Sandbox.create({ name: "root", network: "none", labels: { team: "web" } }, server.at);
@@ -116,7 +116,7 @@ test("ten forks have the parent's files, are each on their own, and leave no cop
   );
   expect((await Snapshot.list(server.at)).filter(({ info }) => info.origin === "fork")).toEqual([]);
   await Promise.all(forks.map((one) => one.delete({ force: true })));
-}, 90_000);
+}, 120_000);
 
 test("a snapshot goes by itself when its time is over, and by name at once; a sandbox from none is refused", async () => {
   const sandbox = await Sandbox.create({ name: "short", network: "none" }, server.at);
@@ -129,7 +129,7 @@ test("a snapshot goes by itself when its time is over, and by name at once; a sa
   await server.restart("SIGTERM");
   while ((await Snapshot.list(server.at)).some(({ name }) => name === "brief")) await Bun.sleep(50);
   expect(existsSync(join(server.dataDir, "snapshots", brief.id))).toBe(false);
-}, 30_000);
+}, 120_000);
 
 test("kill -9 of the server in the middle of a snapshot and of a restore: nothing half made stays, and nothing stands still", async () => {
   const sandbox = await Sandbox.create({ name: "heavy", network: "none" }, server.at);
@@ -175,7 +175,7 @@ test("kill -9 of the server in the middle of a snapshot and of a restore: nothin
   expect((await restored.exec("sha256sum < /workspace/big")).stdout).toBe(sum);
   while ((await Snapshot.list(server.at)).some(({ name }) => name === "cut")) await Bun.sleep(50);
   expect([...left("snapshots"), ...left("sandboxes")].filter((name) => name.startsWith("."))).toEqual([]);
-}, 90_000);
+}, 120_000);
 
 function left(dir: string): string[] {
   return readdirSync(join(server.dataDir, dir));

@@ -70,6 +70,21 @@ export const Snapshot = z.object({
 });
 export type Snapshot = z.infer<typeof Snapshot>;
 
+/** `manifest.json`, the first entry of an archive: what the archive says of itself. */
+export const SnapshotManifest = z.object({
+  /** The archive's format. */
+  holdfast: z.literal(1),
+  name: z.string(),
+  sandboxId: z.string(),
+  generation: z.number().int(),
+  image: z.string().optional(),
+  createdAt: z.string(),
+  parts: z.array(SnapshotPart),
+  /** Of everything between this entry and the end mark. */
+  checksum: z.string().optional(),
+});
+export type SnapshotManifest = z.infer<typeof SnapshotManifest>;
+
 export const SnapshotList = z.object({ snapshots: z.array(Snapshot), nextCursor: z.string().optional() });
 
 /** Each fork has the parent's spec and policy, but for what is said here. */

@@ -3,7 +3,7 @@ import { paddingOf, storedBytes, type TarEntry } from "./entry.ts";
 import { readHeader } from "./read-header.ts";
 
 /** A part of a file's content, and where it belongs. */
-export interface Piece {
+interface Piece {
   readonly offset: number;
   readonly bytes: Uint8Array;
 }

@@ -17,7 +17,7 @@ export function archiveOf({ note, content }: FoundSnapshot, trees: readonly Name
 }
 
 /** In pieces of a size that is worth a trip, as fast as they are read. */
-export function streamOf(pieces: AsyncGenerator<Uint8Array>): Archive {
+function streamOf(pieces: AsyncGenerator<Uint8Array>): Archive {
   return new ReadableStream({
     async pull(controller) {
       const next: Uint8Array[] = [];

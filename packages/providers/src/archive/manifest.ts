@@ -1,29 +1,15 @@
 import type { SnapshotContent, SnapshotNote } from "@holdfast/core";
-import { HoldfastError, SnapshotPart } from "@holdfast/protocol";
+import { HoldfastError, SnapshotManifest } from "@holdfast/protocol";
 import { paddingOf, type TarMember, tarHeader } from "@holdfast/protocol/tar";
-import { z } from "zod";
 
 const NAME = "manifest.json";
-const FORMAT = 1;
 const MOST_BYTES = 1024 * 1024;
 
-/** What an archive says of itself, in its first entry. No environment is in it: that may have secrets. */
-const Manifest = z.object({
-  holdfast: z.literal(FORMAT),
-  name: z.string(),
-  sandboxId: z.string(),
-  generation: z.number(),
-  image: z.string().optional(),
-  createdAt: z.string(),
-  parts: z.array(SnapshotPart),
-  checksum: z.string().optional(),
-});
-export type Manifest = z.infer<typeof Manifest>;
-
+/** The first entry. No environment is in it: that may have secrets. */
 export function manifestEntry(note: SnapshotNote, { parts, checksum }: SnapshotContent): Uint8Array {
   const { name, sandboxId, generation, spec, createdAt } = note;
-  const manifest: Manifest = {
-    holdfast: FORMAT,
+  const manifest: SnapshotManifest = {
+    holdfast: 1,
     ...{ name, sandboxId, generation, createdAt: new Date(createdAt).toISOString() },
     ...(spec.image !== undefined && { image: spec.image }),
     parts: [...parts],
@@ -38,7 +24,7 @@ export function manifestEntry(note: SnapshotNote, { parts, checksum }: SnapshotC
 }
 
 /** From what should be an archive's first entry. */
-export async function readManifest(member: TarMember | undefined): Promise<Manifest> {
+export async function readManifest(member: TarMember | undefined): Promise<SnapshotManifest> {
   if (member === undefined || Buffer.from(member.entry.path).toString() !== NAME)
     throw notOurs(`its first entry is not ${NAME}`);
   if (member.entry.type !== "file" || member.entry.sizeBytes > MOST_BYTES)
@@ -46,7 +32,7 @@ export async function readManifest(member: TarMember | undefined): Promise<Manif
   const pieces: Uint8Array[] = [];
   for await (const { bytes } of member.data) pieces.push(Uint8Array.from(bytes));
   try {
-    return Manifest.parse(JSON.parse(Buffer.concat(pieces).toString("utf8")));
+    return SnapshotManifest.parse(JSON.parse(Buffer.concat(pieces).toString("utf8")));
   } catch (cause) {
     throw notOurs(`its ${NAME} makes no sense`, cause);
   }
