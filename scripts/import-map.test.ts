@@ -71,7 +71,7 @@ function toPackage(file: string, path: string): string | undefined {
 
 /** Tests, and the helpers beside them. */
 function isForTests(file: string): boolean {
-  return /(\.test\.ts|\/test-[^/]*\.ts)$/.test(file);
+  return /(\.test\.ts|\/test-[^/]*\.ts)$|\/fixtures\//.test(file);
 }
 
 function packageOf(file: string): string {
