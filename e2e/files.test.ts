@@ -40,29 +40,55 @@ test("a file that is read wakes a sandbox that sleeps", async () => {
   expect((await sandbox.refresh()).state).toBe("running");
 }, 30_000);
 
-test.each(["server", "keeper"] as const)(
-  "kill -9 of the %s in the middle of a write leaves the old content, and nothing half-made",
-  async (victim) => {
-    await sandbox.files.write("/workspace/precious", "old");
+test.each([
+  ["server", "a write"],
+  ["keeper", "a write"],
+  ["server", "a tar upload"],
+  ["keeper", "a tar upload"],
+] as const)(
+  "kill -9 of the %s in the middle of %s leaves the old content, and nothing half-made",
+  async (victim, what) => {
+    const { files } = sandbox;
+    await files.write("/workspace/tree/precious", "old", { parents: true });
     const gone = Promise.withResolvers<void>();
-    let sent = 0;
-    const slow = new ReadableStream<Uint8Array>({
-      async pull(to) {
-        if (sent === 4) await gone.promise; // never ends by itself
-        sent += 1;
-        to.enqueue(new Uint8Array(1024 * 1024));
-      },
-    });
-    const writing = sandbox.files.write("/workspace/precious", slow).catch((error) => error);
-    const half = "stat -c %s /workspace/.holdfast-tmp-* 2>/dev/null";
-    while (Number((await sandbox.exec(half)).stdout) < 1024 * 1024) await Bun.sleep(20);
+    const archive = await Array.fromAsync(await files.readTar("/workspace/tree"));
+    const slow = slowly(
+      what === "a write" ? [new Uint8Array(4_000_000)] : archive.map(withOtherContent),
+      gone.promise,
+    );
+    const writing =
+      what === "a write"
+        ? files.write("/workspace/tree/precious", slow)
+        : files.writeTar("/workspace/tree", slow);
+    const ended = writing.catch((error) => error);
+    const half = "cat $(find /workspace/tree/.holdfast-tmp-* -type f) < /dev/null | head -c 1 | wc -c";
+    while ((await sandbox.exec(half)).stdout !== "1\n") await Bun.sleep(20);
     if (victim === "server") await server.restart("SIGKILL");
     else process.kill(await keeperPid(sandbox), "SIGKILL");
     gone.resolve();
-    expect(await writing).toMatchObject({ name: "HoldfastError" });
-    expect(await sandbox.files.readText("/workspace/precious")).toBe("old");
-    const left = "ls -A /workspace | grep tmp; ls /.holdfast/state/files/pending";
+    expect(await ended).toMatchObject({ name: "HoldfastError" });
+    expect(await files.readText("/workspace/tree/precious")).toBe("old");
+    const left = "ls -A /workspace/tree | grep tmp; ls /.holdfast/state/files/pending";
     while ((await sandbox.exec(left)).stdout !== "") await Bun.sleep(20); // a killed server's keeper sees the end itself
   },
   60_000,
 );
+
+/** The pieces, then nothing more until told so. */
+function slowly(pieces: Uint8Array[], until: Promise<void>): ReadableStream<Uint8Array> {
+  const left = [...pieces];
+  return new ReadableStream<Uint8Array>({
+    async pull(to) {
+      const piece = left.shift();
+      if (piece !== undefined) return to.enqueue(piece);
+      await until;
+      to.close();
+    },
+  });
+}
+
+/** The archive as it was up to its end mark, which then never comes. */
+function withOtherContent(piece: Uint8Array): Uint8Array {
+  const text = Buffer.from(piece).toString("latin1").replace("old", "new");
+  return Buffer.from(text.slice(0, -1024), "latin1");
+}

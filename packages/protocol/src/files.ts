@@ -33,3 +33,10 @@ export type FileList = z.infer<typeof FileList>;
 
 /** The most entries in one answer of a list. */
 export const MAX_LIST_LIMIT = 10_000;
+
+/** What an archive had that was unpacked. */
+export const TarResult = z.object({
+  entries: z.number().int(),
+  sizeBytes: z.number().int().describe("of all files together, with their holes"),
+});
+export type TarResult = z.infer<typeof TarResult>;

@@ -1,4 +1,4 @@
-import type { FileInfo, FileList } from "@holdfast/protocol";
+import type { FileInfo, FileList, TarResult } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { type FilePath, fileQuery } from "./file-paths.ts";
 import { type ReadOptions, readFile } from "./read-file.ts";
@@ -38,6 +38,15 @@ export interface ListFilesOptions extends FileOptions {
   depth?: number | undefined;
   /** With `sha256` of each file's content. */
   hash?: "sha256" | undefined;
+}
+
+export interface WriteTarOptions extends FileOptions {
+  /** Make directories that are missing above it. */
+  parents?: boolean | undefined;
+  /** Refuse an archive whose files have more bytes together. Default: 64 GiB. */
+  maxBytes?: number | undefined;
+  /** Refuse an archive with more entries. Default: 1,000,000. */
+  maxEntries?: number | undefined;
 }
 
 /** What can be written: text, bytes, a Blob, or a stream of bytes of any length. */
@@ -150,6 +159,54 @@ export class Files {
       yield* page.files;
       cursor = page.nextCursor;
     } while (cursor !== undefined);
+  }
+
+  /**
+   * A directory, or a file, as a tar archive, of any size. It cannot be continued: a broken connection is an error.
+   *
+   * @example
+   * ```ts
+   * await Bun.write("app.tar", new Response(await sbx.files.readTar("/workspace/app")));
+   * ```
+   */
+  async readTar(path: FilePath, options: FileOptions = {}): Promise<ReadableStream<Uint8Array>> {
+    const { client, path: at } = this.#scope;
+    const response = await client.open({
+      method: "GET",
+      path: `${at}/files/tar?${fileQuery({ path, root: options.root })}`,
+      headers: conditionHeaders(options),
+      again: "safe",
+      signal: options.signal,
+    });
+    return response.body ?? new ReadableStream();
+  }
+
+  /**
+   * Unpacks a tar archive, also a gzipped one, into a directory, which is made if there is none. An archive that is
+   * refused changes nothing; each file that is replaced has its old content or its new.
+   *
+   * @example
+   * ```ts
+   * await sbx.files.writeTar("/workspace/app", Bun.file("app.tar.gz").stream());
+   * ```
+   */
+  writeTar(
+    path: FilePath,
+    archive: Uint8Array | Blob | ReadableStream<Uint8Array>,
+    options: WriteTarOptions = {},
+  ): Promise<TarResult> {
+    const { parents, maxBytes, maxEntries } = options;
+    const query = { parents, maxBytes, maxEntries };
+    const again = archive instanceof ReadableStream ? "never" : "safe";
+    return this.#call({
+      method: "PUT",
+      action: "/tar",
+      paths: { path },
+      query,
+      options,
+      body: archive,
+      again,
+    });
   }
 
   /** Makes a directory. With `parents`, also those above it, and one that is there already is fine. */

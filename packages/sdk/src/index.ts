@@ -23,6 +23,7 @@ export type {
   SandboxState,
   Snapshot as SnapshotInfo,
   SweepReport,
+  TarResult,
   Terminal as TerminalInfo,
   TerminalExit,
   Turn as TurnInfo,
@@ -44,6 +45,7 @@ export {
   type ListFilesOptions,
   type StatOptions,
   type WriteOptions,
+  type WriteTarOptions,
 } from "./files.ts";
 export type { CloneOptions, CloneProgress, Git, GitDiffOptions } from "./git.ts";
 export type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";

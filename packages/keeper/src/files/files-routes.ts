@@ -9,7 +9,10 @@ import { type Target, targetIn } from "./paths.ts";
 import type { Pending } from "./pending.ts";
 import { readFile } from "./read.ts";
 import { deleteFile } from "./remove.ts";
+import { makeStaging } from "./staging.ts";
 import { statFile } from "./stat.ts";
+import { unpack } from "./tar-in.ts";
+import { openForTar } from "./tar-out.ts";
 import { writeFile } from "./write.ts";
 
 // Paths are read from the query as bytes; here they are only known to be there.
@@ -31,6 +34,17 @@ const ListQuery = z.strictObject({
   hash: z.literal("sha256").optional(),
 });
 const MakeQuery = z.strictObject({ ...where, mode: Mode.optional(), parents: Flag });
+// An archive of a few KB can unpack to any size: these bound what one call may fill the disk with.
+const TarQuery = z.strictObject({
+  ...where,
+  parents: Flag,
+  maxBytes: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(64 * 1024 ** 3),
+  maxEntries: z.coerce.number().int().min(0).default(1_000_000),
+});
 const MoveQuery = z.strictObject({
   from: z.string(),
   to: z.string(),
@@ -66,6 +80,22 @@ export function filesRoutes({ pending, recovered }: { pending: Pending; recovere
         return on(target, async () => {
           await deleteFile(target, { recursive });
           return new Response(null, { status: 204 });
+        });
+      },
+    },
+    "/v1/files/tar": {
+      GET: (call) => {
+        call.query(PathQuery);
+        const target = targetIn(call.request.url);
+        return on(target, () => answerTar(call, target));
+      },
+      PUT: (call) => {
+        const { parents, ...limits } = call.query(TarQuery);
+        const target = targetIn(call.request.url);
+        return on(target, async () => {
+          await using staging = await makeStaging(target, { pending, parents });
+          const { body, check } = writeOf(call);
+          return Response.json(await unpack(body, staging, { limits, check }));
         });
       },
     },
@@ -111,6 +141,34 @@ function answerFile(call: Call, target: Target): Response {
   });
   call.busyUntil(over);
   return response;
+}
+
+function answerTar(call: Call, target: Target): Response {
+  const { pieces, close } = openForTar(target);
+  const { promise: over, resolve: finish } = Promise.withResolvers<void>();
+  const finished = async () => {
+    await pieces.return(undefined);
+    close();
+    finish();
+  };
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(to) {
+        const next = await pieces.next().catch((error: unknown) => {
+          to.error(error); // the connection breaks: nobody takes this for the whole
+        });
+        if (next?.done === false) return to.enqueue(next.value);
+        if (next !== undefined) to.close();
+        await finished();
+      },
+      cancel: finished,
+    },
+    { highWaterMark: 0 },
+  );
+  call.busyUntil(over);
+  return new Response(body, {
+    headers: { "Content-Type": "application/x-tar", "Cache-Control": "no-store" },
+  });
 }
 
 function writeOf({ request, checkClaim }: Call) {

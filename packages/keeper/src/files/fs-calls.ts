@@ -16,6 +16,9 @@ const { symbols: libc } = dlopen("libc.so.6", {
   mkdirat: { args: ["i32", "ptr", "u32"], returns: "i32" },
   unlinkat: { args: ["i32", "ptr", "i32"], returns: "i32" },
   renameat2: { args: ["i32", "ptr", "i32", "ptr", "u32"], returns: "i32" },
+  linkat: { args: ["i32", "ptr", "i32", "ptr", "i32"], returns: "i32" },
+  symlinkat: { args: ["ptr", "i32", "ptr"], returns: "i32" },
+  lseek: { args: ["i32", "i64", "i32"], returns: "i64" },
   readlinkat: { args: ["i32", "ptr", "ptr", "u64"], returns: "i64" },
 });
 
@@ -111,6 +114,8 @@ export interface Stat {
   readonly ino: bigint;
   readonly dev: string;
   readonly size: number;
+  /** What it takes on the disk, without its holes. */
+  readonly storedBytes: number;
   readonly mtimeNs: bigint;
   readonly ctimeNs: bigint;
 }
@@ -140,6 +145,7 @@ export function stat(dirFd: number, name: Uint8Array): Stat {
     mode: out.readUInt16LE(28),
     ino: out.readBigUInt64LE(32),
     size: Number(out.readBigUInt64LE(40)),
+    storedBytes: Number(out.readBigUInt64LE(48)) * 512,
     ctimeNs: timeAt(out, 96),
     mtimeNs: timeAt(out, 112),
     dev: `${out.readUInt32LE(136)}:${out.readUInt32LE(140)}`,
@@ -198,6 +204,34 @@ export function rename(from: Place, to: Place, { ifTaken }: { ifTaken: "replace"
   const [old, fresh] = [terminated(from.name), terminated(to.name)];
   const flags = ifTaken === "refuse" ? RENAME_NOREPLACE : 0;
   check(libc.renameat2(from.dirFd, ptr(old), to.dirFd, ptr(fresh), flags));
+}
+
+/** Another name for the same file. A symlink is not followed. */
+export function link(from: Place, to: Place): void {
+  const [old, fresh] = [terminated(from.name), terminated(to.name)];
+  check(libc.linkat(from.dirFd, ptr(old), to.dirFd, ptr(fresh), 0));
+}
+
+export function symlink(target: Uint8Array, { dirFd, name }: Place): void {
+  const [leadsTo, fresh] = [terminated(target), terminated(name)];
+  check(libc.symlinkat(ptr(leadsTo), dirFd, ptr(fresh)));
+}
+
+const SEEK_DATA = 3;
+const SEEK_HOLE = 4;
+
+/** Where an open file has data, in order; what is between is holes. */
+export function dataIn(fd: number, size: number): { offset: number; length: number }[] {
+  const found: { offset: number; length: number }[] = [];
+  for (let at = 0; at < size; ) {
+    const offset = Number(libc.lseek(fd, at, SEEK_DATA));
+    if (offset < 0 || offset >= size) break; // only a hole is left
+    const end = Math.min(size, Number(libc.lseek(fd, offset, SEEK_HOLE)));
+    if (end <= offset) break; // it was cut shorter meanwhile
+    found.push({ offset, length: end - offset });
+    at = end;
+  }
+  return found;
 }
 
 export function readLink(dirFd: number, name: Uint8Array): Buffer {

@@ -1,4 +1,4 @@
-import { fchmodSync, fchownSync, fsync, write } from "node:fs";
+import { fchmodSync, fchownSync, fsync, write, writeSync } from "node:fs";
 import { type FileInfo, HoldfastError } from "@holdfast/protocol";
 import { type Conditions, checkConditions } from "./conditions.ts";
 import { infoOf } from "./describe.ts";
@@ -83,7 +83,11 @@ async function writeAll(
   return at;
 }
 
-async function writeAt(fd: number, bytes: Uint8Array, at: number): Promise<void> {
+// Less is written on this thread: to hand it to another would cost more.
+const SMALL_BYTES = 32 * 1024;
+
+export async function writeAt(fd: number, bytes: Uint8Array, at: number): Promise<void> {
+  if (bytes.length <= SMALL_BYTES && writeSync(fd, bytes, 0, bytes.length, at) === bytes.length) return;
   for (let done = 0; done < bytes.length; ) done += await writeSome(fd, bytes.subarray(done), at + done);
 }
 

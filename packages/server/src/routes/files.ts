@@ -1,4 +1,4 @@
-import { FileInfo, FileList, MAX_LIST_LIMIT } from "@holdfast/protocol";
+import { FileInfo, FileList, MAX_LIST_LIMIT, TarResult } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { z } from "zod";
@@ -111,6 +111,36 @@ const mkdir = createRoute({
   responses: { 201: answer("it is there", FileInfo), ...refusals },
 });
 
+const tarOut = createRoute({
+  operationId: "readTar",
+  method: "get",
+  path: "/sandboxes/{id}/files/tar",
+  summary: "A directory, or a file, as a tar archive",
+  request: { params: byId, query: where, headers: workHeaders },
+  responses: {
+    200: { description: "the archive", content: { "application/x-tar": bytes } },
+    ...refusals,
+  },
+});
+
+const tarIn = createRoute({
+  operationId: "writeTar",
+  method: "put",
+  path: "/sandboxes/{id}/files/tar",
+  summary: "Unpack a tar archive, also gzipped, into a directory; a bad one changes nothing",
+  request: {
+    params: byId,
+    query: where.extend({
+      parents,
+      maxBytes: z.coerce.number().int().min(0).optional().describe("of all files together; default 64 GiB"),
+      maxEntries: z.coerce.number().int().min(0).optional().describe("default 1,000,000"),
+    }),
+    headers: workHeaders,
+    body: { content: { "application/x-tar": bytes } },
+  },
+  responses: { 200: answer("unpacked", TarResult), ...refusals },
+});
+
 const move = createRoute({
   operationId: "moveFile",
   method: "post",
@@ -151,6 +181,16 @@ export function fileRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     const { status, body: file } = await askFor(c, awake, call, FileInfo);
     c.header("ETag", `"${file.etag}"`);
     return c.json(file, status === 201 ? 201 : 200);
+  });
+
+  app.openapi(tarOut, async (c) => passThrough(c, await inUse(c), { method: "GET", path: path(c, "/tar") }));
+
+  app.openapi(tarIn, async (c) => {
+    const { body, isRepeatable } = await repeatable(c.req.raw);
+    const used = await inUse(c);
+    const awake = isRepeatable ? used : await touched(used);
+    const call = { method: "PUT", path: path(c, "/tar"), body, signal: c.req.raw.signal } as const;
+    return c.json(await ask(c, awake, call, TarResult), 200);
   });
 
   app.openapi(remove, async (c) => {
