@@ -62,8 +62,8 @@ function plain(host: string, target: Target): Transport {
 function withTls(host: string, address: string, certPath: string): Transport {
   const read = (name: string) => readPem(join(certPath, name));
   const target = async (): Promise<Target> => {
-    const [ca, cert, key] = await Promise.all([read("ca.pem"), read("cert.pem"), read("key.pem")]);
-    return { url: `https://${address}`, tls: { ca, cert, key } };
+    const tls = { ca: await read("ca.pem"), cert: await read("cert.pem"), key: await read("key.pem") };
+    return { url: `https://${address}`, tls };
   };
   return { host, target, explain: () => undefined };
 }
