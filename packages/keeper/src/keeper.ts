@@ -69,7 +69,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     await server.stop(true);
     reaper.close();
     engine.close();
-    rmSync(boot.socketPath, { force: true });
+    removeSocket(boot.socketPath);
     finish();
   });
   const onEnd = (cause: EndCause) => shutdown({ cause });
@@ -105,7 +105,7 @@ function once<T>(work: (argument: T) => Promise<void>): (argument: T) => void {
 type BunRoutes = ReturnType<typeof guarded>;
 
 function listen(socketPath: string, routes: BunRoutes) {
-  rmSync(socketPath, { force: true }); // of an earlier keeper: this one has the instance now
+  removeSocket(socketPath); // of an earlier keeper: this one has the instance now
   const umask = process.umask(0o177); // 0600 from the moment the socket exists
   const server = Bun.serve<SocketHandler>({
     ...NEVER_IDLE,
@@ -129,6 +129,11 @@ function listen(socketPath: string, routes: BunRoutes) {
   });
   process.umask(umask);
   return server;
+}
+
+/** One with an abstract name has no file, and ends with its listener. */
+function removeSocket(socketPath: string): void {
+  if (!socketPath.startsWith("\0")) rmSync(socketPath, { force: true });
 }
 
 function noRoute(request: Request): HoldfastError {

@@ -4,11 +4,13 @@ import { becomeUndumpable } from "./engine/libc.ts";
 import { prepareTags } from "./engine/oom-score.ts";
 import { limitWork } from "./engine/process-limit.ts";
 import { startKeeper } from "./keeper.ts";
+import { printDisk, relay } from "./relay.ts";
 
 /**
  * `keeper --boot-fd N NAME`: reads its boot message from descriptor N, so that the secret is in no argument and no
  * environment. `keeper --boot-file PATH NAME`: where whoever starts us can hand down no descriptor, from a file that we
  * remove before anything else runs here. NAME is the instance's, for whoever looks at the host's list of processes.
+ * `keeper relay` and `keeper disk` are in relay.ts.
  */
 async function main(argv: readonly string[]): Promise<void> {
   // First of all: to the first process of a namespace the kernel delivers only signals that it handles.
@@ -60,7 +62,16 @@ function report(error: unknown): void {
   );
 }
 
-main(process.argv.slice(2)).catch((error: unknown) => {
+async function dispatch([command, argument = "", ...rest]: readonly string[]): Promise<void> {
+  if (command === "relay") {
+    await relay(argument);
+    process.exit(0);
+  }
+  if (command === "disk") return printDisk(argument);
+  await main([command ?? "", argument, ...rest]);
+}
+
+dispatch(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`holdfast keeper: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);
 });

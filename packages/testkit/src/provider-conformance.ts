@@ -21,13 +21,19 @@ export interface ProviderFixture {
 /** The promises of `Provider`, against a real backend. Each test leaves nothing behind. */
 export function providerConformance(
   name: string,
-  options: { setUp: () => Promise<ProviderFixture>; timeoutMs: number },
+  options: {
+    setUp: () => Promise<ProviderFixture>;
+    timeoutMs: number;
+    /** Those whose names have one of these words; without it, all. */
+    only?: readonly string[];
+  },
 ): void {
   describe(`provider conformance: ${name}`, () => {
     const suite = new Suite(options.setUp);
     beforeAll(() => suite.open(), options.timeoutMs);
     afterAll(() => suite.close(), options.timeoutMs);
-    for (const [promise, check] of Object.entries(promises)) {
+    const isWanted = (promise: string) => options.only?.some((words) => promise.includes(words)) ?? true;
+    for (const [promise, check] of Object.entries(promises).filter(([name]) => isWanted(name))) {
       test(promise, () => check(suite), options.timeoutMs);
     }
     test(

@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os";
 import { HoldfastError } from "@holdfast/protocol";
 import { refused, timedOut, unreachable } from "./errors.ts";
+import { type Hijacked, hijack } from "./hijack.ts";
 import { linesOf } from "./json-lines.ts";
 import { type Transport, type TransportOptions, transportOf } from "./transport.ts";
 
@@ -11,7 +12,7 @@ export interface Call {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly json?: unknown;
-  readonly tar?: Uint8Array<ArrayBuffer>;
+  readonly tar?: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>;
   readonly headers?: Readonly<Record<string, string>>;
   /** Failures that are an answer, such as a 404 for "is it there?". Every other one is thrown. */
   readonly expect?: readonly number[];
@@ -31,7 +32,7 @@ const TIMEOUT_MS = 30_000;
 const OLDEST = "1.41";
 const NEWEST = "1.44";
 
-/** The Engine API of Docker. Keeps no connection. */
+/** The Engine API of Docker. */
 export class DockerApi {
   readonly #transport: Transport;
   #version: Promise<string> | undefined;
@@ -75,6 +76,16 @@ export class DockerApi {
     return linesOf<T>(this.stream(call), (line) => parse<T>(line, call.path));
   }
 
+  /** A connection of the caller's own, after the answer to a POST that gives it away. */
+  async hijack(call: Pick<Call, "path" | "json" | "signal">): Promise<Hijacked> {
+    const path = `/v${await this.#negotiated(call.signal)}${call.path}`;
+    try {
+      return await hijack(await this.#transport.target(), { json: {}, ...call, path });
+    } catch (error) {
+      throw error instanceof HoldfastError ? error : this.#broken(error, call);
+    }
+  }
+
   /** A failure is not remembered, and neither is a daemon that went away: another version may come back. */
   #negotiated(signal: AbortSignal): Promise<string> {
     this.#version ??= this.#negotiate(signal).catch((error: unknown) => {
@@ -112,7 +123,7 @@ export class DockerApi {
     const { url, ...way } = await this.#transport.target();
     try {
       return await fetch(`${url}${prefix}${path}?${new URLSearchParams(query)}`, {
-        ...{ ...way, method, keepalive: false, timeout: false, redirect: "manual" },
+        ...{ keepalive: false, ...way, method, timeout: false, redirect: "manual" },
         signal: AbortSignal.any([signal, over, late.signal]),
         ...bodyOf(call),
       });
@@ -140,7 +151,7 @@ export class DockerApi {
     }
   }
 
-  #broken(cause: unknown, { signal }: Call): unknown {
+  #broken(cause: unknown, { signal }: Pick<Call, "signal">): unknown {
     if (signal.aborted) return signal.reason;
     this.#version = undefined;
     return this.#transport.explain() ?? unreachable(this.#transport.host, cause);
@@ -159,7 +170,7 @@ function parse<T>(bytes: Uint8Array | string, path: string): T {
 }
 
 function bodyOf({ json, tar, headers }: Call): {
-  body?: string | Uint8Array<ArrayBuffer>;
+  body?: string | NonNullable<Call["tar"]>;
   headers: Record<string, string>;
 } {
   if (tar !== undefined) return { body: tar, headers: { ...headers, "Content-Type": "application/x-tar" } };

@@ -2,10 +2,11 @@ import { createHash } from "node:crypto";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import type { Mount, SandboxSpec } from "@holdfast/protocol";
 import { inside } from "../local/inside.ts";
+import { bundleMount } from "./bundle-volume.ts";
 import type { Doors } from "./doors.ts";
 import type { Image } from "./engine-types.ts";
 import { imageEnvironment } from "./image.ts";
-import { keeperCommand, placeOfPart } from "./inside.ts";
+import { keeperCommand, placeOfPart, type Reach } from "./inside.ts";
 import { instanceLabels } from "./labels.ts";
 import type { LimitsPlan } from "./limits.ts";
 import { diskContainerName, diskParts, volumeName } from "./names.ts";
@@ -26,6 +27,9 @@ export interface ContainerView {
   /** Where the keeper's bundle is, and where it makes its socket, on the host. */
   readonly doors: Doors;
   readonly limits: LimitsPlan;
+  readonly reach: Reach;
+  /** The bundle itself: its name says what is in it. */
+  readonly keeperBundle: string;
 }
 
 /** Shared memory of a browser or a database fits; a sandbox without a memory limit cannot fill the host's memory by it. */
@@ -53,10 +57,10 @@ export function containerBody(view: ContainerView): Record<string, unknown> {
 }
 
 /** Everything that an image may start or change by itself: it gives files, and nothing that runs. */
-function insteadOfImage({ ref, image }: ContainerView): Record<string, unknown> {
+function insteadOfImage({ ref, image, reach }: ContainerView): Record<string, unknown> {
   return {
     // By the one name that stays: later generations may live in it.
-    Entrypoint: keeperCommand(diskContainerName(ref)),
+    Entrypoint: keeperCommand(diskContainerName(ref), reach),
     Cmd: [],
     // The image's are for the work, not for its keeper. Docker could take them away, Podman can only empty them.
     Env: Object.keys(imageEnvironment(image)).map((name) => `${name}=`),
@@ -100,15 +104,19 @@ function tmpfs({ plan: { spec }, account: { uid, gid }, engine }: ContainerView)
   return Object.fromEntries(places.map(([place, mib]) => [place, `${options},size=${mib}m`]));
 }
 
-function mounts({ ref, doors, hostMounts }: ContainerView): unknown[] {
+function mounts({ ref, doors, hostMounts, reach, keeperBundle }: ContainerView): unknown[] {
   return [
     ...diskParts.map((part) => ({
       Type: "volume",
       Source: volumeName(ref.sandboxId, part),
       Target: placeOfPart[part],
     })),
-    { Type: "bind", Source: doors.bundle, Target: inside.bin, ReadOnly: true },
-    { Type: "bind", Source: doors.run, Target: inside.run },
+    ...(reach === "api"
+      ? [bundleMount(keeperBundle, { readOnly: true })]
+      : [
+          { Type: "bind", Source: doors.bundle, Target: inside.bin, ReadOnly: true },
+          { Type: "bind", Source: doors.run, Target: inside.run },
+        ]),
     ...hostMounts.map(({ source, target, writable = false }) => ({
       ...{ Type: "bind", Source: source, Target: target, ReadOnly: !writable },
       // What is mounted there later, on the host or inside, stays on its side.
@@ -118,9 +126,9 @@ function mounts({ ref, doors, hostMounts }: ContainerView): unknown[] {
 }
 
 /** Of what a container cannot change. Not of the environment: a hash of a short secret can be guessed. */
-export function specHash({ imageName, plan, hostMounts }: ContainerView): string {
+export function specHash({ imageName, plan, hostMounts, reach }: ContainerView): string {
   const { env: _, provider: __, network = "full", ...rest } = plan.spec;
-  const all = { ...rest, image: imageName, network, mounts: hostMounts };
+  const all = { ...rest, image: imageName, network, mounts: hostMounts, ...(reach === "api" && { reach }) };
   const sorted = Object.entries(all).sort(([a], [b]) => a.localeCompare(b));
   return createHash("sha256").update(JSON.stringify(sorted)).digest("hex").slice(0, 16);
 }

@@ -8,13 +8,14 @@ import { exists } from "../local/remove-tree.ts";
 import type { MountRules } from "../mounts.ts";
 import type { AccountTexts } from "./account.ts";
 import type { DockerApi } from "./api.ts";
+import { ensureBundle } from "./bundle-volume.ts";
 import { placesInMemory } from "./container.ts";
 import { lookIntoImage, withoutDraft } from "./draft.ts";
 import { type Container, type Image, type Info, isPodman } from "./engine-types.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
 import { type ImageAccounts, readAccounts } from "./image-accounts.ts";
-import { bootMessage } from "./inside.ts";
+import { BOOT_FILE, bootDirOf, bootMessage, type Reach } from "./inside.ts";
 import { withoutLayer } from "./layer.ts";
 import { startContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
@@ -22,6 +23,7 @@ import { ensureNetwork } from "./network.ts";
 import { NEVER, place } from "./place.ts";
 import { markStarted, startedAfter, writeBoot } from "./run-dir.ts";
 import { settleIn } from "./settle-in.ts";
+import { tarOf } from "./tar.ts";
 import { type Account, accountIn, assertUser, plainAccount, userIdsOf } from "./user.ts";
 
 export interface LaunchContext {
@@ -33,6 +35,8 @@ export interface LaunchContext {
   readonly accounts: ImageAccounts;
   /** What of the host sandboxes may see. */
   readonly mounts: Omit<MountRules, "asRoot">;
+  /** How keepers are reached on this daemon. */
+  readonly reach: Reach;
   readonly now: number;
   readonly signal: AbortSignal;
 }
@@ -63,10 +67,28 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
       : await accounts.read(api, { imageId: image.Id, container: id, signal });
   const inMemory = Object.keys(placesInMemory(plan.spec));
   await settleIn(api, id, { account, texts, inMemory, volumesOnly, now: context.now, signal });
-  await writeBoot(dir, bootMessage(ref, plan, { image, info, account }), account.uid);
+  await sendBoot(ref, plan, { ...making, container: id });
   signal.throwIfAborted();
   await markStarted(dir, startedBefore);
   await startContainer(api, id, name);
+}
+
+/** Its boot message, and where the daemon does not see it on our disk, its program too. */
+async function sendBoot(
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  context: LaunchContext & { image: Image; account: Account; container: string },
+): Promise<void> {
+  const { api, layout, reach, image, account, container, signal, now } = context;
+  const { uid, gid } = account;
+  const boot = bootMessage(ref, plan, context);
+  if (reach === "files") return writeBoot(instanceDir(layout, ref), boot, uid);
+  await ensureBundle({ api, bundle: context.keeperBundle, container, imageId: image.Id, signal });
+  const entry = { path: BOOT_FILE, uid, gid, mode: 0o400, content: JSON.stringify(boot) };
+  await api.request({
+    ...{ method: "PUT", path: `/containers/${container}/archive`, query: { path: bootDirOf(reach) } },
+    ...{ tar: tarOf([entry], { now }), signal },
+  });
 }
 
 /** The name is free, or it is that very instance's from an earlier call. */

@@ -12,6 +12,7 @@ export interface Container {
     /** By their names. */
     readonly Networks?: Readonly<Record<string, { readonly NetworkID?: string }>> | null;
   };
+  readonly Mounts?: readonly { readonly Type: string; readonly Destination: string }[] | null;
 }
 
 interface ContainerState {

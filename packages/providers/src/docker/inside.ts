@@ -16,31 +16,41 @@ export const placeOfPart: Readonly<Record<DiskPart, string>> = {
   state: inside.state,
 };
 
-/** The keeper, from its own bundle: nothing of the image is needed for it. */
-export function keeperCommand(name: string): string[] {
-  const { loader, bin, run } = inside;
-  return [
-    loader,
-    "--library-path",
-    `${bin}/lib`,
-    `${bin}/keeper`,
-    "--boot-file",
-    `${run}/${BOOT_FILE}`,
-    name,
-  ];
+/**
+ * How the server reaches a keeper: `files`, by its socket in a directory that the daemon binds into the container; or
+ * `api`, where the daemon does not see our files or a socket does not work through them, by the daemon alone.
+ */
+export type Reach = "files" | "api";
+
+/**
+ * The keeper's name where it is reached by the API: an abstract one. Its boot is on the disk then, and of what is there
+ * the work could put something else in the place of a socket; of this, nothing while the keeper lives.
+ */
+export const KEEPER_NAME = "holdfast-keeper";
+
+/** The keeper's program, from its own bundle: nothing of the image is needed for it. */
+export const keeperProgram = [inside.loader, "--library-path", `${inside.bin}/lib`, `${inside.bin}/keeper`];
+
+export function keeperCommand(name: string, reach: Reach): string[] {
+  return [...keeperProgram, "--boot-file", `${bootDirOf(reach)}/${BOOT_FILE}`, name];
+}
+
+/** Into a volume the daemon unpacks whatever else it is told of the container's file system. */
+export function bootDirOf(reach: Reach): string {
+  return reach === "files" ? inside.run : inside.state;
 }
 
 export function bootMessage(
   ref: InstanceRef,
   plan: LaunchPlan,
-  { image, info, account }: { image: Image; info: Info; account: Account },
+  { image, info, account, reach }: { image: Image; info: Info; account: Account; reach: Reach },
 ): KeeperBoot {
   return {
     secret: plan.secret,
     sandboxId: ref.sandboxId,
     instanceId: ref.instanceId,
     generation: ref.generation,
-    socketPath: inside.socket,
+    socketPath: reach === "files" ? inside.socket : `\0${KEEPER_NAME}`,
     stateDir: inside.state,
     env: { ...environmentOf(image, account), ...plan.spec.env },
     cwd: inside.workspace,

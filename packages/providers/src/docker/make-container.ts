@@ -38,7 +38,7 @@ function launchFailed(cause: unknown, name: string): HoldfastError {
   const said = cause instanceof Error ? cause.message : String(cause);
   return new HoldfastError("launch_failed", `the container ${name} could not be started: ${said}`, {
     hint: said.includes("bind source path does not exist")
-      ? "This Docker does not see the files of this machine: it must run here, and not in a virtual machine or beside a server in a container."
+      ? "This Docker does not see the files of this machine any more: start the server again, which finds out how to reach it."
       : "Look at the image, and at what the daemon's log says.",
     cause,
   });

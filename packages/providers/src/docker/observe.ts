@@ -5,6 +5,7 @@ import { keeperSocket } from "../local/keeper-socket.ts";
 import type { Layout } from "../local/layout.ts";
 import { readBootId } from "../local/place.ts";
 import type { DockerApi } from "./api.ts";
+import { ensureBridge, isBridged } from "./bridge.ts";
 import type { Container } from "./engine-types.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { findLayer } from "./layer.ts";
@@ -41,7 +42,7 @@ async function seen(holder: Holder, ref: InstanceRef, look: Look): Promise<Obser
   if (isOver(container)) return { state: "absent", proof: "exited", detail: describeEnd(container) };
   return {
     state: "running",
-    keeper: { kind: "unix", path: keeperSocket(instanceDir(look.layout, ref)) },
+    keeper: { kind: "unix", path: await socketOf(container, ref, look) },
     limits: identity?.limits ?? {
       state: "none",
       detail: "unknown: what the instance's directory said of it is gone",
@@ -50,6 +51,15 @@ async function seen(holder: Holder, ref: InstanceRef, look: Look): Promise<Obser
     ...(container.State.Status === "paused" && { isPaused: true }),
     detail: describe(container),
   };
+}
+
+async function socketOf(
+  container: Container,
+  ref: InstanceRef,
+  where: { api: DockerApi; layout: Layout },
+): Promise<string> {
+  if (isBridged(container)) return ensureBridge(where, container.Id);
+  return keeperSocket(instanceDir(where.layout, ref));
 }
 
 /** Two containers cannot have one name: while another has it, this instance does not exist. */

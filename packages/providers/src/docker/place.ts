@@ -1,5 +1,6 @@
 import { basename, join } from "node:path";
 import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import { withBundle } from "../local/bundle.ts";
 import { type Identity, instanceDir } from "../local/identity.ts";
 import { readBootId } from "../local/place.ts";
@@ -46,12 +47,14 @@ export async function place(
   const layer = holder.kind === "known" ? undefined : await findLayer(ref, context);
   // What a container was made with cannot be changed: one for another spec is of no use.
   const isSame = layer !== undefined && specIn(layer.Config.Labels) === specHash(view);
+  // The start of this machine says nothing of another's.
+  const bootId = context.reach === "api" ? null : readBootId();
   return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
     const identity = await makeRunDir(layout, ref, async (): Promise<Identity> => {
       const { lifetimeSeconds, fence } = plan;
       const disk = await surveyDisk(api, ref, { layer: isSame, signal });
       const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid: view.account.uid, disk, cgroups: [] };
-      return { ...facts, limits: view.limits.report, bundle: basename(bundle), bootId: readBootId() };
+      return { ...facts, limits: view.limits.report, bundle: basename(bundle), bootId };
     });
     const run = join(instanceDir(layout, ref), "run");
     await pointDoors(layout, ref, { run, bundle: join(layout.keepers, identity.bundle) });
@@ -78,10 +81,19 @@ async function viewOf(
   const asRoot = account.uid === 0 && ids === "any";
   const hostMounts = await resolveMounts(plan.spec.mounts, { ...context.mounts, asRoot });
   assertRuntime(plan.spec.runtime, info);
+  if (context.reach === "api" && hostMounts.length > 0) throw notOurFiles();
   const limits = planLimits(plan.spec.limits, info);
-  const doors = doorsOf(layout, ref);
+  const { reach, keeperBundle } = context;
   const engine = isPodman(info) ? "podman" : "docker";
-  return { ref, plan, createdAt: now, imageName, image, account, ids, engine, hostMounts, doors, limits };
+  const way = { doors: doorsOf(layout, ref), reach, keeperBundle };
+  return { ref, plan, createdAt: now, imageName, image, account, ids, engine, hostMounts, limits, ...way };
+}
+
+function notOurFiles(): HoldfastError {
+  return new HoldfastError("unsupported", "this Docker does not see the files of this machine", {
+    hint: "Leave out `mounts`, or use a daemon that runs here.",
+    started: "no",
+  });
 }
 
 function asItIs({ Id, State }: Container): Placed {

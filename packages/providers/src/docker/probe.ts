@@ -13,8 +13,8 @@ export interface ProbeContext {
   readonly image: string;
   askDaemon(): Promise<Info>;
   hasImage(): Promise<boolean>;
-  /** Launches an instance, for real, and removes it. */
-  tryLaunch(): Promise<void>;
+  /** Launches an instance, for real, and removes it. Says how its keeper was reached. */
+  tryLaunch(): Promise<string>;
 }
 
 /** Tries what a sandbox needs, for real, and says what to type where something is missing. */
@@ -27,9 +27,8 @@ export async function probeDocker(context: ProbeContext): Promise<Check[]> {
   });
   if (info === undefined || !keeper.ok) return [daemon, keeper];
   const image = await checked("image", () => checkImage(context));
-  // An image may be fetched later; a launch from one that is not there says so.
-  const checks = [daemon, keeper, ...checkWay(context), { ...image, required: false }, checkLimits(info)];
-  return image.ok ? [...checks, await checked("instance", () => tried(context))] : checks;
+  const instance = await checked("instance", () => tried(context));
+  return [daemon, keeper, ...checkWay(context), { ...image, required: false }, checkLimits(info), instance];
 }
 
 async function checkBundle(bundle: string): Promise<string> {
@@ -39,9 +38,7 @@ async function checkBundle(bundle: string): Promise<string> {
 
 async function checkImage({ image, hasImage }: ProbeContext): Promise<string> {
   if (await hasImage()) return `${image} is there`;
-  throw new HoldfastError("not_found", `the default image ${image} is not there`, {
-    hint: `Nothing, or "docker pull ${image}": the first sandbox fetches it, and waits for it`,
-  });
+  return `${image} is not there yet: the first sandbox fetches it, and waits for it`;
 }
 
 /** Nothing to say of a way that nobody else can be on. */
@@ -52,11 +49,11 @@ function checkWay(context: ProbeContext): Check[] {
   return [{ name: "way", ok: false, required: false, detail, remedy }];
 }
 
-/** There are too many ways in which a daemon may not share our files or our kernel to ask for each. */
 async function tried({ tryLaunch }: ProbeContext): Promise<string> {
   const started = performance.now();
-  await tryLaunch();
-  return `a container with its keeper was made and removed in ${Math.round(performance.now() - started)} ms`;
+  const reached = await tryLaunch();
+  const ms = Math.round(performance.now() - started);
+  return `a container with its keeper was made and removed in ${ms} ms; ${reached}`;
 }
 
 function checkLimits(info: Info): Check {

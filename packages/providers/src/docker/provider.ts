@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { Provider, SandboxRef } from "@holdfast/core";
+import type { InstanceRef, LaunchPlan, Provider, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { SandboxLocks } from "../local/sandbox-locks.ts";
@@ -15,20 +15,23 @@ import { deleteDisk } from "./disk.ts";
 import { removeDoors } from "./doors.ts";
 import type { Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
+import { FarDisk } from "./far-disk.ts";
 import { findImage } from "./image.ts";
 import { ImageAccounts } from "./image-accounts.ts";
+import type { Reach } from "./inside.ts";
 import { containerName } from "./names.ts";
 import { removeNetwork, withNetwork } from "./network.ts";
 import { observeInstance } from "./observe.ts";
 import { pauseInstance, resumeInstance } from "./pause.ts";
 import { probeDocker } from "./probe.ts";
 import { Pulls } from "./pull.ts";
+import { decideReach } from "./reach.ts";
 import { untilReady } from "./ready.ts";
 import { stopInstance } from "./stop.ts";
-import { TRIAL_TIMEOUT_MS, tryLaunch } from "./trial.ts";
+import { TRIAL_TIMEOUT_MS } from "./trial.ts";
 
 export interface DockerProviderOptions {
-  /** The run directories of instances are in `docker/` there; they must be on the daemon's own machine. */
+  /** The run directories of instances are in `docker/` there. */
   readonly dataDir: string;
   /** A directory named by its content, with `ld.so`, `lib/` and `keeper`. */
   readonly keeperBundle: string;
@@ -38,6 +41,8 @@ export interface DockerProviderOptions {
   readonly certPath?: string | undefined;
   /** As in DOCKER_CONFIG: what `docker login` keeps is read from there. */
   readonly configDir?: string | undefined;
+  /** How keepers are reached, as an earlier trial found; the next one decides anew. Default: by files. */
+  readonly reach?: Reach | undefined;
   /** For sandboxes that do not name one. */
   readonly defaultImage?: string | undefined;
   /** What of this machine sandboxes may see; without it, nothing. */
@@ -47,7 +52,7 @@ export interface DockerProviderOptions {
 const DEFAULT_HOST = "unix:///var/run/docker.sock";
 /** Bash, coreutils, perl and apt, and nothing that has to be explained. */
 const DEFAULT_IMAGE = "debian:bookworm";
-/** Instances in containers of a Docker daemon on this machine. Several servers may share a data dir. */
+/** Instances in containers of a Docker daemon. Several servers may share a data dir. */
 export function createDockerProvider(options: DockerProviderOptions): Provider {
   const { dataDir, keeperBundle, host = DEFAULT_HOST, defaultImage = DEFAULT_IMAGE, certPath } = options;
   const { configDir = join(homedir(), ".docker") } = options;
@@ -56,6 +61,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   const layout = layoutOf(join(dataDir, "docker"));
   const locks = new SandboxLocks(layout);
   const accounts = new ImageAccounts();
+  const farDisk = new FarDisk(api);
   const mounts = { allowed: options.allowedMounts ?? [], dataDir };
   let known: Info | undefined;
   const askDaemon = async (signal: AbortSignal): Promise<Info> => {
@@ -70,6 +76,19 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   const alone = <T>(ref: SandboxRef, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
     namingDisks(disks(), () => locks.run(ref.sandboxId, signal, work));
 
+  let reach = options.reach ?? "files";
+  const launch = async (
+    ref: InstanceRef,
+    plan: LaunchPlan,
+    how: { signal: AbortSignal; reach: Reach },
+  ): Promise<void> => {
+    const { signal } = how;
+    const machine = { api, layout, keeperBundle, defaultImage, accounts, mounts };
+    const context = { ...machine, ...how, info: await info(signal), now: Date.now() };
+    await alone(ref, signal, () => withNetwork(context, () => beginLaunch(ref, plan, context)));
+    await untilReady(ref, { api, layout, signal });
+  };
+
   const provider: Provider = {
     kind: "docker",
     get capabilities() {
@@ -81,15 +100,21 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         askDaemon: () => askDaemon(AbortSignal.timeout(TRIAL_TIMEOUT_MS)),
         hasImage: async () =>
           (await findImage(api, defaultImage, AbortSignal.timeout(TRIAL_TIMEOUT_MS))) !== undefined,
-        tryLaunch: () => tryLaunch(provider, Date.now()),
+        tryLaunch: async () => {
+          const as = (way: Reach): Provider => ({
+            ...provider,
+            launch: (ref, plan, signal) => launch(ref, plan, { signal, reach: way }),
+          });
+          const decided = await decideReach(api, {
+            ...{ now: Date.now(), as },
+            lookAround: (signal) => farDisk.measure(signal),
+          });
+          reach = decided.reach;
+          return describeReach(decided);
+        },
       }),
     prepare: (spec, signal) => namingDisks(disks(), () => pulls.prepare(spec.image ?? defaultImage, signal)),
-    async launch(ref, plan, signal) {
-      const machine = { api, layout, keeperBundle, defaultImage, accounts, mounts };
-      const context = { ...machine, info: await info(signal), now: Date.now(), signal };
-      await alone(ref, signal, () => withNetwork(context, () => beginLaunch(ref, plan, context)));
-      await untilReady(ref, { api, layout, signal });
-    },
+    launch: (ref, plan, signal) => launch(ref, plan, { signal, reach }),
     observe: (ref, signal) => observeInstance(ref, { api, layout, signal }),
     stop: (ref, mode, signal) => alone(ref, signal, () => stopInstance(ref, { api, layout, mode, signal })),
     pause: (ref, signal) => alone(ref, signal, () => pauseInstance(ref, { api, layout, signal })),
@@ -103,9 +128,15 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         return { ...seen, detail: `${seen.detail}; ${network}` };
       }),
     discover: (signal) => discoverAll({ api, layout, signal }),
-    capacity: async (signal) => measureCapacity(await askDaemon(signal)),
+    capacity: async (signal) =>
+      measureCapacity(await askDaemon(signal), reach === "api" ? () => farDisk.measure(signal) : undefined),
   };
   return provider;
+}
+
+function describeReach({ reach, because }: { reach: Reach; because?: string }): string {
+  if (reach === "files") return "its keeper is reached by a socket in the data dir";
+  return `its keeper is reached by the daemon's API, because by files it is not: ${because}`;
 }
 
 async function assertNoInstance(

@@ -6,6 +6,7 @@ import { instanceDir } from "../local/identity.ts";
 import { keeperSocket, secureSocket } from "../local/keeper-socket.ts";
 import type { Layout } from "../local/layout.ts";
 import type { DockerApi } from "./api.ts";
+import { ensureBridge, isBridged } from "./bridge.ts";
 import { inspectContainer } from "./holder.ts";
 import { containerName } from "./names.ts";
 
@@ -23,12 +24,18 @@ export async function untilReady(
 ): Promise<void> {
   const dir = instanceDir(layout, ref);
   const deadline = performance.now() + READY_TIMEOUT_MS;
-  for (let look = 1; !(await accepts(dir)); look++) {
+  const container = await inspectContainer(api, containerName(ref), signal);
+  const bridge =
+    container !== undefined && isBridged(container)
+      ? await ensureBridge({ api, layout }, container.Id)
+      : undefined;
+  const isUp = () => (bridge === undefined ? accepts(dir) : answersThrough(bridge, signal));
+  for (let look = 1; !(await isUp()); look++) {
     signal.throwIfAborted();
-    const isOver = look % ASK_EVERY === 0 && !(await isRunning(api, ref, signal));
+    const asks = bridge !== undefined || look % ASK_EVERY === 0;
+    const isOver = asks && !(await isRunning(api, ref, signal));
     // Once more after the look: the keeper may have come up in between.
-    if (isOver && !(await accepts(dir)))
-      throw await notStarted(api, ref, "it ended before its keeper answered");
+    if (isOver && !(await isUp())) throw await notStarted(api, ref, "it ended before its keeper answered");
     if (performance.now() > deadline) throw await notStarted(api, ref, "its keeper did not answer in time");
     await sleep(LOOK_PAUSE_MS, undefined, { signal });
   }
@@ -37,6 +44,17 @@ export async function untilReady(
 async function isRunning(api: DockerApi, ref: InstanceRef, signal: AbortSignal): Promise<boolean> {
   const container = await inspectContainer(api, containerName(ref), signal);
   return container?.State.Status === "running";
+}
+
+/** What comes back says that somebody is there; a bridge accepts before that. */
+async function answersThrough(bridge: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await fetch("http://keeper/", { unix: bridge, signal, keepalive: false });
+    return true;
+  } catch {
+    signal.throwIfAborted();
+    return false;
+  }
 }
 
 async function accepts(dir: string): Promise<boolean> {

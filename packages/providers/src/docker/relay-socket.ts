@@ -1,6 +1,8 @@
-import { chmod, rm } from "node:fs/promises";
+import { chmod, readdir, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { isCode } from "../local/atomic-file.ts";
 
 /**
  * A unix socket of ours in front of something that has none: each connection to it is joined with a stream of its own.
@@ -35,5 +37,21 @@ async function joinWith(socket: Socket, dial: () => Promise<Duplex>): Promise<vo
     socket.resume();
   } catch {
     socket.destroy(); // whoever dials remembers why
+  }
+}
+
+/** Sockets in this directory of servers that were killed: their names begin with who made them. */
+export async function removeStale(dir: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    const pid = /^(\d+)-\w+\.sock$/.exec(name)?.[1];
+    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(dir, name), { force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return !isCode(error, "ESRCH");
   }
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceRef, Observation } from "@holdfast/core";
 import type { Layout } from "../local/layout.ts";
 import type { DockerApi } from "./api.ts";
+import { closeBridge } from "./bridge.ts";
 import type { Container } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { holderOf, inspectContainer, mayBe } from "./holder.ts";
@@ -37,6 +38,7 @@ export async function stopInstance(ref: InstanceRef, options: StopOptions): Prom
   // By its id from here on: a name could be another's by now.
   const { container } = holder;
   const ended = await end(container, options);
+  await closeBridge(options, container.Id);
   const left = holder.kind === "known" ? await keepLayer(ref, container, options) : "removed";
   if (holder.kind !== "known") await removeContainer(api, container.Id, signal);
   await removeRunDir(layout, ref);

@@ -16,12 +16,21 @@ const BLOCK = 512;
 export function tarOf(entries: readonly TarEntry[], options: { now: number }): Uint8Array<ArrayBuffer> {
   const blocks = entries.flatMap((entry) => {
     const content = Buffer.from(entry.content ?? "", "utf8");
-    return [header(entry, content.length, options.now), content, Buffer.alloc(-content.length & (BLOCK - 1))];
+    return [tarHeader(entry, { ...options, size: content.length }), content, tarPadding(content.length)];
   });
-  return Uint8Array.from(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]));
+  return Uint8Array.from(Buffer.concat([...blocks, TAR_END]));
 }
 
-function header({ path, uid, gid = uid, mode, content }: TarEntry, size: number, now: number): Buffer {
+export const TAR_END = Buffer.alloc(2 * BLOCK);
+
+/** What follows a content of this size, up to the next header. */
+export function tarPadding(size: number): Buffer {
+  return Buffer.alloc(-size & (BLOCK - 1));
+}
+
+/** What stands before an entry's content; whether there is any says what it is, `size` how much of it. */
+export function tarHeader(entry: TarEntry, { size, now }: { size: number; now: number }): Buffer {
+  const { path, uid, gid = uid, mode, content } = entry;
   const block = Buffer.alloc(BLOCK);
   const octal = (value: number, offset: number, length: number): void => {
     const digits = value.toString(8).padStart(length - 1, "0");

@@ -104,6 +104,7 @@ async function beginWith(api: DockerApi, machine: DockerMachine, ref: InstanceRe
     accounts: new ImageAccounts(),
     mounts: { allowed: [], dataDir: machine.dataDir },
     now: Date.now(),
+    reach: machine.reach,
   };
   await beginLaunch(ref, machine.plan({ network: "none" }), context);
   return layout;

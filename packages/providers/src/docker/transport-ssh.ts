@@ -1,10 +1,9 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { Duplex } from "node:stream";
 import { HoldfastError } from "@holdfast/protocol";
-import { isCode } from "../local/atomic-file.ts";
-import { listenAt } from "./relay-socket.ts";
+import { listenAt, removeStale } from "./relay-socket.ts";
 import type { Target, Transport } from "./transport.ts";
 
 /** The first connection pays for the handshake, those of the next half minute use it. */
@@ -38,7 +37,7 @@ export class SshTransport implements Transport {
       this.#socket = undefined;
       throw error;
     });
-    return { url: "http://docker", unix: await this.#socket };
+    return { url: "http://docker", unix: await this.#socket, keepalive: true };
   }
 
   explain(): HoldfastError | undefined {
@@ -114,22 +113,6 @@ function destinationOf(host: string): string[] {
     ...(port === undefined ? [] : ["-p", port]),
     ...["--", name],
   ];
-}
-
-/** Sockets of servers that were killed. */
-async function removeStale(runDir: string): Promise<void> {
-  for (const name of await readdir(runDir)) {
-    const pid = /^(\d+)-\w+\.sock$/.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(runDir, name), { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return !isCode(error, "ESRCH");
-  }
 }
 
 /** 255 is ssh's own failure; every other code is that of the program on the other side. */

@@ -12,6 +12,7 @@ import {
   startSshServer,
 } from "@holdfast/testkit";
 import { DockerApi } from "./api.ts";
+import { execIn } from "./exec-stream.ts";
 import { isOpenToOthers } from "./transport.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -28,6 +29,10 @@ describe.skipIf(missing !== undefined)(`docker: ways to a daemon${missing ? ` ($
     daemon = await startDockerDaemon({ remote: { hidden: [] } });
     ssh = await startSshServer({ env: { DOCKER_HOST: daemon.host } });
     process.env.PATH = `${ssh.bin}:${path}`;
+    const Entrypoint = ["/bin/sleep", "600"];
+    const json = { Image: daemon.images.busybox, Entrypoint, HostConfig: { NetworkMode: "none" } };
+    await daemon.ask("POST", "/containers/create?name=way", json);
+    await daemon.ask("POST", "/containers/way/start");
     front = await inFrontOf(daemon.host.replace("unix://", ""));
   }, TIMEOUT_MS);
   afterAll(async () => {
@@ -48,7 +53,7 @@ describe.skipIf(missing !== undefined)(`docker: ways to a daemon${missing ? ` ($
 
   for (const [name, way] of Object.entries(ways)) {
     test(
-      `${name}: calls are answered, and what happens is heard for as long as one listens`,
+      `${name}: calls are answered, what happens is heard while one listens, and a program is spoken with`,
       async () => {
         const { host, certPath } = way();
         const api = new DockerApi(host, { certPath, runDir });
@@ -80,6 +85,11 @@ describe.skipIf(missing !== undefined)(`docker: ways to a daemon${missing ? ` ($
         ).toBeUndefined();
         over.abort(new Error("enough"));
         await expect(drain(events)).rejects.toThrow("enough");
+        // Much, in both directions, through a program in a container.
+        const { stream } = await execIn(api, "way", { argv: ["/bin/cat"], signal: soon() });
+        const bytes = Buffer.alloc(1_000_000, "0123456789");
+        stream.end(bytes);
+        expect(Buffer.compare(Buffer.concat(await Array.fromAsync(stream)), bytes)).toBe(0);
       },
       TIMEOUT_MS,
     );
@@ -152,8 +162,8 @@ async function drain(stream: AsyncIterable<unknown>): Promise<void> {
 
 /** Takes plain connections, which no daemon of ours offers. */
 async function inFrontOf(socket: string): Promise<Server> {
-  const server = createServer((near) => {
-    const far = connect(socket);
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect({ path: socket, allowHalfOpen: true });
     near.pipe(far).pipe(near);
     for (const one of [near, far]) one.on("error", () => [near, far].map((end) => end.destroy()));
   });

@@ -18,6 +18,8 @@ export interface Target {
   readonly url: string;
   readonly unix?: string;
   readonly tls?: Tls;
+  /** Whether a connection is kept for the next request, because it is dear. */
+  readonly keepalive?: boolean;
 }
 
 interface Tls {

@@ -8,14 +8,25 @@ const ABANDONED_MS = 3 * TRIAL_TIMEOUT_MS;
 /** No installation is called so, so that no server takes a trial for its own: the next trial removes what one left. */
 const TRIAL_INSTALLATION = "holdfast-probe";
 
+interface TrialOptions {
+  readonly image?: string;
+  readonly timeoutMs?: number;
+  readonly whileItRuns?: ((signal: AbortSignal) => Promise<unknown>) | undefined;
+}
+
 /** Launches an instance, for real, and removes it. Throws what went wrong. */
-export async function tryLaunch(provider: Provider, now: number): Promise<void> {
-  const signal = AbortSignal.timeout(TRIAL_TIMEOUT_MS);
+export async function tryLaunch(
+  provider: Provider,
+  now: number,
+  { image, timeoutMs = TRIAL_TIMEOUT_MS, whileItRuns }: TrialOptions = {},
+): Promise<void> {
+  const signal = AbortSignal.timeout(timeoutMs);
   await removeAbandoned(provider, now, signal);
   const sandboxId = `probe-${randomUUID().slice(0, 8)}`;
   const ref = { installationId: TRIAL_INSTALLATION, sandboxId, instanceId: randomUUID(), generation: 1 };
   try {
-    await provider.launch(ref, trialPlan(), signal);
+    await provider.launch(ref, trialPlan(image), signal);
+    await whileItRuns?.(signal);
   } finally {
     const undo = AbortSignal.timeout(TRIAL_TIMEOUT_MS);
     await provider.stop(ref, "force", undo);
@@ -23,9 +34,10 @@ export async function tryLaunch(provider: Provider, now: number): Promise<void> 
   }
 }
 
-function trialPlan(): LaunchPlan {
+function trialPlan(image: string | undefined): LaunchPlan {
   const secret = randomUUID();
-  return { spec: { network: "none" }, hostname: "probe", secret, lifetimeSeconds: 60, fence: 1 };
+  const spec = { network: "none", ...(image !== undefined && { image }) } as const;
+  return { spec, hostname: "probe", secret, lifetimeSeconds: 60, fence: 1 };
 }
 
 async function removeAbandoned(provider: Provider, now: number, signal: AbortSignal): Promise<void> {

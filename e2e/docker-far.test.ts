@@ -1,0 +1,58 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type DockerDaemon, missingDocker, startDockerDaemon } from "@holdfast/testkit";
+import { Sandbox } from "holdfast";
+import { TestServer } from "./harness.ts";
+
+const missing = missingDocker();
+const onDocker = missing === undefined ? test : test.skip;
+let daemon: DockerDaemon;
+let server: TestServer;
+
+beforeAll(async () => {
+  if (missing !== undefined) return;
+  const dataDir = mkdtempSync(join(tmpdir(), "holdfast-e2e-"));
+  daemon = await startDockerDaemon({ remote: { hidden: [dataDir] } });
+  server = await TestServer.start({
+    dataDir,
+    args: ["--providers", "docker", "--docker-image", daemon.images.debian],
+    env: {
+      DOCKER_HOST: daemon.remote?.host ?? "",
+      DOCKER_TLS_VERIFY: "1",
+      DOCKER_CERT_PATH: daemon.remote?.certPath ?? "",
+    },
+  });
+}, 60_000);
+
+afterAll(async () => {
+  await server?.dispose();
+  await daemon?.stop();
+}, 60_000);
+
+onDocker(
+  "a sandbox on another machine, reached by its daemon alone, works, survives its server, and leaves nothing",
+  async () => {
+    const sandbox = await Sandbox.create({ name: "far", network: "none" }, server.at);
+    // Much in both directions, and what the work must not see.
+    const bytes = new Uint8Array(3_000_000).map((_, i) => (i * 7919) % 251);
+    const echoed = await sandbox.exec("cat", { stdin: bytes, encoding: "base64", maxOutputBytes: 4_000_000 });
+    expect(Buffer.compare(Buffer.from(echoed.stdout, "base64"), bytes)).toBe(0);
+    const look =
+      "ls /.holdfast/state/boot.json /.holdfast/run; touch /.holdfast/bin/x; cat /proc/[2-9]*/environ | grep -c SECRET";
+    expect((await sandbox.exec(look)).stdout).toBe("0\n");
+    const loop = await sandbox.startProcess("while sleep 0.2; do echo on; done");
+    await server.restart("SIGKILL");
+    const again = await Sandbox.get("far", server.at);
+    expect((await (await again.getProcess(loop.processId)).info()).status).toEqual({ state: "running" });
+    expect((await again.exec("echo same", { ifGeneration: 1 })).stdout).toBe("same\n");
+    await again.delete({ force: true });
+    const left = (await daemon.ask("GET", "/containers/json?all=true")) as unknown[];
+    const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: { Name: string }[] | null };
+    // The keeper's program stays, for the sandboxes to come.
+    const names = (Volumes ?? []).map(({ Name }) => Name.replace(/-[0-9a-f]{16}$/, ""));
+    expect([left, names]).toEqual([[], ["hf-keeper"]]);
+  },
+  60_000,
+);

@@ -1,0 +1,40 @@
+import { randomUUID } from "node:crypto";
+import type { DockerApi } from "./api.ts";
+import { tarOf } from "./tar.ts";
+
+/** Of a server that was killed in the middle; a younger one may be another server's, which is just trying. */
+const ABANDONED_MS = 600_000;
+const NAME = "holdfast-probe";
+
+/** An image with nothing in it, which is all that a keeper needs: a trial must not wait for one from far away. */
+export async function withTrialImage<T>(
+  api: DockerApi,
+  { now, signal }: { now: number; signal: AbortSignal },
+  work: (image: string) => Promise<T>,
+): Promise<T> {
+  await removeAbandoned(api, now, signal);
+  const tag = randomUUID().slice(0, 8);
+  await api.request({
+    ...{ method: "POST", path: "/images/create", query: { fromSrc: "-", repo: NAME, tag }, signal },
+    tar: tarOf([{ path: "tmp", uid: 0, mode: 0o1777 }], { now }),
+  });
+  try {
+    return await work(`${NAME}:${tag}`);
+  } finally {
+    await remove(api, `${NAME}:${tag}`, AbortSignal.timeout(20_000));
+  }
+}
+
+async function removeAbandoned(api: DockerApi, now: number, signal: AbortSignal): Promise<void> {
+  const query = { filters: JSON.stringify({ reference: [NAME] }) };
+  type Listed = { RepoTags: readonly string[] | null; Created: number };
+  const images = (await api.json<Listed[]>({ method: "GET", path: "/images/json", query, signal })) ?? [];
+  for (const { RepoTags, Created } of images) {
+    if (Created * 1000 > now - ABANDONED_MS) continue;
+    for (const name of RepoTags ?? []) await remove(api, name, signal);
+  }
+}
+
+async function remove(api: DockerApi, name: string, signal: AbortSignal): Promise<void> {
+  await api.request({ method: "DELETE", path: `/images/${name}`, expect: [404, 409], signal });
+}
