@@ -47,3 +47,20 @@ onDocker(
   },
   60_000,
 );
+
+onDocker(
+  "a program on localhost in a container is reached through its preview, without any network",
+  async () => {
+    const sandbox = await Sandbox.create({ image: daemon.images.busybox, network: "none" }, server.at);
+    await sandbox.exec("echo hello from a container > index.html");
+    const web = await sandbox.startProcess(["httpd", "-f", "-p", "127.0.0.1:3000"]);
+    await web.waitForPort(3000);
+    const { url } = await sandbox.ports.expose(3000);
+    expect(await sandbox.ports.list()).toMatchObject([{ port: 3000, url, listening: true }]);
+    const { host, port } = new URL(url);
+    const answer = await fetch(`http://127.0.0.1:${port}/`, { headers: { Host: host } });
+    expect(await answer.text()).toBe("hello from a container\n");
+    await sandbox.delete();
+  },
+  60_000,
+);
