@@ -1,6 +1,6 @@
 import type { Change, ExposedPort, Holding, KeeperControl, Store } from "@holdfast/core";
 import { type ExposePort, HoldfastError } from "@holdfast/protocol";
-import type { Asked } from "./refusals.ts";
+import { type Asked, deleting } from "./refusals.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 import type { NewId } from "./waker.ts";
 
@@ -30,6 +30,7 @@ export class Ports<Link extends KeeperControl> {
     const { store, sandboxes, newId } = this.#deps;
     for (;;) {
       const holding = await sandboxes.allowed(idOrName, asked);
+      if (holding.sandbox.desired === "deleted") throw deleting(holding.sandbox);
       const found = portOf(holding, wanted.port);
       const exposed = exposedAs(wanted, { found, at: holding.readAt, newToken: () => newId("port") });
       if (found !== undefined && Bun.deepEquals(found, exposed)) return { holding, exposed, created: false };

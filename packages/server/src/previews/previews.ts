@@ -4,10 +4,6 @@ import { TcpStream } from "./tcp-stream.ts";
 import { findPreview } from "./visit.ts";
 import { Visitor, type VisitorDeps } from "./visitor.ts";
 
-/** Each may hold half a megabyte. */
-const MOST_CONNECTIONS = 1024;
-/** So that the visitors of one sandbox leave room for the others'. */
-const MOST_OF_A_SANDBOX = 256;
 /** A visitor's machine that went away without a word is noticed after about a minute. */
 const PROBE_AFTER_MS = 30_000;
 /** What another server revoked shows when one looks. */
@@ -65,10 +61,11 @@ export class Previews {
   }
 
   #welcome(socket: Socket): void {
+    const { limits } = this.#deps;
     const client = new TcpStream(socket);
     socket.setKeepAlive(true, PROBE_AFTER_MS);
-    if (this.#visitors.size >= MOST_CONNECTIONS) return void turnAway(client);
-    const isFull = (sandboxId: string) => this.#visitorsOf(sandboxId) > MOST_OF_A_SANDBOX;
+    if (this.#visitors.size >= limits.connections) return void turnAway(client);
+    const isFull = (sandboxId: string) => this.#visitorsOf(sandboxId) > limits.connectionsOfSandbox;
     const visitor = new Visitor(this.#deps, { client, address: socket.remoteAddress ?? "unknown", isFull });
     this.#visitors.add(visitor);
     void visitor.serve().finally(() => this.#visitors.delete(visitor));

@@ -1,5 +1,6 @@
 import type { ExposedPort } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { previewLimits } from "./limits.ts";
 import { PreviewPlace } from "./preview-name.ts";
 import { Previews, type PreviewsDeps } from "./previews.ts";
 
@@ -22,12 +23,17 @@ interface RunningPreviews {
 /** Serves them, and knows how visitors reach them. */
 export async function startPreviews(
   config: PreviewsConfig,
-  deps: Omit<PreviewsDeps, "place" | "isProxied">,
+  deps: Omit<PreviewsDeps, "place" | "isProxied" | "limits">,
 ): Promise<RunningPreviews> {
   const { previewUrl } = config;
   // A request's port does not matter: it may be a proxy's.
   const place = new PreviewPlace(previewUrl ?? "http://localhost");
-  const previews = new Previews({ ...deps, place, isProxied: previewUrl !== undefined });
+  const previews = new Previews({
+    ...deps,
+    place,
+    limits: previewLimits,
+    isProxied: previewUrl !== undefined,
+  });
   const port = await listen(previews, config, deps);
   const url = previewUrl ?? `http://localhost:${port}`;
   const outside = new PreviewPlace(url);

@@ -5,6 +5,7 @@ import type { Log } from "../log.ts";
 import { exchange, NothingHeard } from "./exchange.ts";
 import { requestFraming } from "./framing.ts";
 import { MalformedMessage, parseRequestHead, type RequestHead, valuesOf } from "./http-head.ts";
+import type { PreviewLimits } from "./limits.ts";
 import { badRequest, notFound, notReady, type Page, pageBytes, pageOf, tooMany } from "./pages.ts";
 import type { PreviewName, PreviewPlace } from "./preview-name.ts";
 import { readHead } from "./read-head.ts";
@@ -12,10 +13,6 @@ import { wantsWebSocket } from "./rewrite.ts";
 import type { TcpStream } from "./tcp-stream.ts";
 import { type Found, findPreview, reachInside } from "./visit.ts";
 
-/** From its first byte on; a browser sends a head in one piece. */
-const HEAD_MS = 10_000;
-/** Between two requests of one connection. */
-const IDLE_MS = 60_000;
 /** For a visitor to take its last answer and leave. */
 const LINGER_MS = 2_000;
 
@@ -24,6 +21,7 @@ export interface VisitorDeps {
   readonly place: PreviewPlace;
   /** An operator's proxy is in front. */
   readonly isProxied: boolean;
+  readonly limits: PreviewLimits;
   readonly log: Log;
   readonly isReady: () => boolean;
 }
@@ -87,10 +85,11 @@ export class Visitor {
   }
 
   async #nextRequest(): Promise<RequestHead | "malformed" | undefined> {
-    let timer = setTimeout(() => this.destroy(), IDLE_MS);
+    const { idleMs, headMs } = this.#deps.limits;
+    let timer = setTimeout(() => this.destroy(), idleMs);
     const onFirstByte = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => this.destroy(), HEAD_MS);
+      timer = setTimeout(() => this.destroy(), headMs);
     };
     try {
       const text = await readHead(this.#client, onFirstByte);
