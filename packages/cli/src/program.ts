@@ -42,6 +42,10 @@ const commands: Record<string, Entry> = {
   export: { summary: "write a snapshot as one archive", load: () => import("./commands/export.ts") },
   import: { summary: "make a snapshot from an archive", load: () => import("./commands/import.ts") },
   events: { summary: "show what happened to a sandbox, and why", load: () => import("./commands/events.ts") },
+  sync: {
+    summary: "make a directory here and one in a sandbox the same",
+    load: () => import("./commands/sync.ts"),
+  },
   git: { summary: "clone a repository, show its state", load: () => import("./commands/git.ts") },
   watch: { summary: "show what happens to a sandbox's files", load: () => import("./commands/watch.ts") },
   why: { summary: "say why a sandbox lives, and when it will end", load: () => import("./commands/why.ts") },

@@ -1,6 +1,7 @@
 import { rmSync } from "node:fs";
 import { type EndCause, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
 import { Admission } from "./admission.ts";
+import { batchRoutes } from "./batch/routes.ts";
 import { Engine } from "./engine/engine.ts";
 import { startReaper } from "./engine/reaper.ts";
 import { UseClock } from "./engine/use-clock.ts";
@@ -56,6 +57,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
   const terminals = new Terminals(engine);
   const fileWatches = new FileWatches();
   const pending = new Pending(boot.stateDir);
+  const recovered = pending.recover();
   const lastEnd = readLastEnd(boot);
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
 
@@ -80,7 +82,8 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...keeperRoutes({ engine, admission, lifecycle, startedAt: engine.now, lastEnd, shutdown }),
     ...lifecycleRoutes(lifecycle),
     ...execRoutes(engine),
-    ...filesRoutes({ pending, recovered: pending.recover() }),
+    ...filesRoutes({ pending, recovered }),
+    ...batchRoutes({ pending, recovered }),
     ...processRoutes(engine),
     ...portRoutes({ gate: lifecycle.gate, use: engine.use }),
     ...sessionRoutes(engine, sessions),

@@ -2,6 +2,14 @@
 export { ErrorBody, Started } from "./error-body.ts";
 export * from "./errors.ts";
 export * from "./execution.ts";
+export {
+  type BatchFile,
+  BatchReader,
+  type BatchResult,
+  batchHeader,
+  MAX_BATCHED_BYTES,
+} from "./file-batch.ts";
+export * from "./file-batch-schemas.ts";
 export * from "./files.ts";
 export * from "./git.ts";
 export * from "./keeper-api.ts";

@@ -3,6 +3,7 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import { type FilePath, fileQuery } from "./file-paths.ts";
 import { type ReadOptions, readFile } from "./read-file.ts";
 import { conditionHeaders, type Scope } from "./scope.ts";
+import { type SyncOptions, type SyncResult, sync } from "./sync/sync.ts";
 
 /** Options of every call about files. */
 export interface FileOptions {
@@ -64,9 +65,11 @@ export type FileContent = string | Uint8Array | Blob | ReadableStream<Uint8Array
  */
 export class Files {
   readonly #scope: Scope;
+  readonly #sandbox: string;
 
-  constructor(scope: Scope) {
+  constructor(scope: Scope, sandbox: string) {
     this.#scope = scope;
+    this.#sandbox = sandbox;
   }
 
   /** A whole file, or a range of it, in memory. */
@@ -234,6 +237,19 @@ export class Files {
   async delete(path: FilePath, options: FileOptions & { recursive?: boolean } = {}): Promise<void> {
     const query = { recursive: options.recursive };
     await this.#call({ method: "DELETE", action: "", paths: { path }, query, options, again: "never" });
+  }
+
+  /**
+   * Makes a directory of this machine and one of the sandbox the same, by what changed since the last time: hashed,
+   * in batches, with the rules of .gitignore files. What changed on both sides is a conflict, and is touched on neither.
+   *
+   * @example
+   * ```ts
+   * const { uploaded, conflicts } = await sbx.files.sync("./app", "/workspace/app", { direction: "both" });
+   * ```
+   */
+  sync(localDir: string, remoteDir: string, options: SyncOptions = {}): Promise<SyncResult> {
+    return sync({ scope: this.#scope, files: this, sandbox: this.#sandbox }, localDir, remoteDir, options);
   }
 
   async #call<T>(call: {

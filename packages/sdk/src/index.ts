@@ -68,6 +68,7 @@ export {
   Snapshot,
   type SnapshotOptions,
 } from "./snapshots.ts";
+export type { SyncOptions, SyncResult } from "./sync/sync.ts";
 export type { ConnectionChange } from "./terminal-link.ts";
 export type { TerminalEvent } from "./terminal-output.ts";
 export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";

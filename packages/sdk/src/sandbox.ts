@@ -98,7 +98,7 @@ export class Sandbox implements AsyncDisposable {
       path: lifecycle.sandboxPath(info.id),
       lifetime: () => this.#held.signal,
     };
-    this.files = new Files(this.#scope);
+    this.files = new Files(this.#scope, info.id);
     this.ports = new Ports(this.#scope);
     this.git = new Git(this.#scope);
   }

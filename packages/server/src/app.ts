@@ -13,6 +13,7 @@ import type { Log } from "./log.ts";
 import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { eventRoutes } from "./routes/events.ts";
+import { fileBatchRoutes } from "./routes/file-batch.ts";
 import { fileRoutes } from "./routes/files.ts";
 import { gitRoutes } from "./routes/git.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -122,6 +123,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", watchRoutes(deps));
   app.route("/v1", gitRoutes(deps));
   app.route("/v1", fileRoutes(deps));
+  app.route("/v1", fileBatchRoutes(deps));
   app.route("/v1", portRoutes(deps));
   app.route("/v1", snapshotRoutes(deps));
   app.route("/v1", operatorRoutes(deps));

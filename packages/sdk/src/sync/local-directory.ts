@@ -1,0 +1,120 @@
+import type { BigIntStats } from "node:fs";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { isUnchanged, markOf, readPlainly, stampOf } from "./local.ts";
+import type { NodeParts } from "./node.ts";
+import type { Upload } from "./remote.ts";
+import type { Noted } from "./state.ts";
+import type { Job } from "./transfer.ts";
+
+/** Our side of a sync. Whatever is called a file in the sandbox, nothing outside of this directory is written. */
+export class LocalDirectory {
+  readonly root: string;
+  readonly #node: NodeParts;
+
+  /** `root` is a real path: no part of it is a link. */
+  constructor(node: NodeParts, root: string) {
+    this.#node = node;
+    this.root = root;
+  }
+
+  /** What to send; `undefined` if the file is not any more what it was when it was looked at. */
+  async uploadOf({ path, local, remote }: Job): Promise<Upload | undefined> {
+    const expected = remote?.etag ?? null;
+    if (local === undefined) return { entry: { op: "delete", path, expected }, bytes: new Uint8Array(0) };
+    const read = await readPlainly(this.#node, `${this.root}/${path}`).catch(() => undefined);
+    if (read === undefined) return undefined; // gone, or a link by now
+    const { bytes, stats } = read;
+    const sha256 = this.#node.crypto.createHash("sha256").update(bytes).digest("hex");
+    if (sha256 + markOf(stats) !== local.id) return undefined;
+    return { entry: { op: "write", path, expected, sizeBytes: bytes.length, mode: local.mode }, bytes };
+  }
+
+  blobOf(path: string): Promise<Blob> {
+    return this.#node.files.openAsBlob(`${this.root}/${path}`);
+  }
+
+  /** Whether it is still the file, or the absence of one, that was looked at. */
+  async isAsSeen({ path, local }: Job): Promise<boolean> {
+    const found = await this.#look(path);
+    if (local === undefined || found === undefined) return local === undefined && found === undefined;
+    return found.isFile() && isUnchanged(local.stamp, found);
+  }
+
+  /** Writes a file whole or not at all; `undefined` if there is another one by now than was looked at. */
+  async put(
+    job: Job,
+    { content, mode }: { content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>; mode: number },
+  ): Promise<Omit<Noted, "etag"> | undefined> {
+    const { fs, crypto, path: paths } = this.#node;
+    const goal = `${this.root}/${job.path}`;
+    await this.#makeDirectory(job.path);
+    const temporary = paths.join(paths.dirname(goal), `.holdfast-sync-${crypto.randomUUID()}`);
+    const hash = crypto.createHash("sha256");
+    try {
+      const file = await fs.open(temporary, "wx", 0o600);
+      let stats: BigIntStats;
+      const hashedAt = Date.now();
+      try {
+        for await (const chunk of content) {
+          hash.update(chunk);
+          await file.writeFile(chunk);
+        }
+        await file.chmod(mode & 0o100 ? 0o755 : 0o644);
+        stats = await file.stat({ bigint: true });
+      } finally {
+        await file.close();
+      }
+      if (!(await this.isAsSeen(job))) return undefined;
+      await fs.rename(temporary, goal);
+      return { id: hash.digest("hex") + markOf(stats), local: stampOf(stats, hashedAt) };
+    } finally {
+      await fs.rm(temporary, { force: true });
+    }
+  }
+
+  /** False if it is another file by now than was looked at. */
+  async remove(job: Job): Promise<boolean> {
+    if (!(await this.isAsSeen(job))) return false;
+    await this.#checkInside(this.#node.path.dirname(`${this.root}/${job.path}`), job.path);
+    await this.#node.fs.unlink(`${this.root}/${job.path}`);
+    return true;
+  }
+
+  async #look(path: string): Promise<BigIntStats | undefined> {
+    try {
+      return await this.#node.fs.lstat(`${this.root}/${path}`, { bigint: true });
+    } catch (error) {
+      if (["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
+      throw error;
+    }
+  }
+
+  /** Makes the directories on the way to a file. A link among them is refused: it may lead anywhere. */
+  async #makeDirectory(path: string): Promise<void> {
+    const { fs, path: paths } = this.#node;
+    const parts = path.split("/");
+    if (parts.some((part) => part === "" || part === "." || part === ".." || /[\0\\]/.test(part)))
+      throw leadsOut(path);
+    let dir = this.root;
+    for (const part of parts.slice(0, -1)) {
+      dir = paths.join(dir, part);
+      await fs.mkdir(dir).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "EEXIST") throw error;
+      });
+      if ((await fs.lstat(dir)).isSymbolicLink()) throw leadsOut(path);
+    }
+    await this.#checkInside(dir, path);
+  }
+
+  async #checkInside(dir: string, path: string): Promise<void> {
+    const real = await this.#node.fs.realpath(dir);
+    if (real !== this.root && !real.startsWith(`${this.root}${this.#node.path.sep}`)) throw leadsOut(path);
+  }
+}
+
+function leadsOut(path: string): HoldfastError {
+  return new HoldfastError("forbidden", `${JSON.stringify(path)} would lead out of the local directory`, {
+    hint: "remove the link that is on its way, or the file with that name in the sandbox",
+    details: { path },
+  });
+}

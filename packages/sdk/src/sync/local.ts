@@ -1,0 +1,142 @@
+import type { BigIntStats } from "node:fs";
+import type { IgnoreRules } from "./ignore.ts";
+import type { NodeParts } from "./node.ts";
+import type { LocalStamp, SyncState } from "./state.ts";
+
+export interface LocalFile {
+  readonly id: string;
+  readonly stamp: LocalStamp;
+  readonly size: number;
+  readonly mode: string;
+}
+
+export interface Skipped {
+  readonly path: string;
+  readonly reason: string;
+}
+
+export interface LocalTree {
+  readonly files: Map<string, LocalFile>;
+  readonly skipped: Skipped[];
+}
+
+// A file that was written shortly before it was hashed may have been written again without another time on it.
+const SETTLED_MS = 2_000;
+
+/**
+ * Everything below a directory that is to be synced. Symlinks are never followed, neither those that are met nor one
+ * that takes a directory's place while we read: nothing outside is read.
+ */
+export async function readLocalTree(
+  node: NodeParts,
+  options: { root: string; rules: IgnoreRules; state: SyncState },
+): Promise<LocalTree> {
+  const { fs } = node;
+  const { root, rules, state } = options;
+  const tree: LocalTree = { files: new Map(), skipped: [] };
+  const readDirectory = async (dir: string): Promise<void> => {
+    const here = dir === "" ? root : `${root}/${dir}`;
+    const before = await fs.lstat(here, { bigint: true });
+    const entries = await fs.readdir(here, { withFileTypes: true });
+    const after = await fs.lstat(here, { bigint: true });
+    if (dir !== "" && (!after.isDirectory() || after.ino !== before.ino)) return;
+    if (entries.some((entry) => entry.name === ".gitignore" && entry.isFile()))
+      rules.add(dir, (await readPlainly(node, `${here}/.gitignore`)).bytes.toString());
+    for (const entry of entries) {
+      const path = dir === "" ? entry.name : `${dir}/${entry.name}`;
+      const isDirectory = entry.isDirectory();
+      if (rules.ignores(path, { isDirectory })) continue;
+      if (isDirectory) await readDirectory(path);
+      else await look(path, entry.isFile());
+    }
+  };
+  const look = async (path: string, isFile: boolean): Promise<void> => {
+    const reason = !isFile
+      ? "only files are synced"
+      : path.includes("\ufffd")
+        ? "its name is not UTF-8"
+        : undefined;
+    if (reason !== undefined) return void tree.skipped.push({ path, reason });
+    try {
+      tree.files.set(path, await describe(node, { root, path, known: state.files.get(path) }));
+    } catch (error) {
+      tree.skipped.push({ path, reason: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  await readDirectory("");
+  return tree;
+}
+
+async function describe(
+  node: NodeParts,
+  { root, path, known }: { root: string; path: string; known: { id: string; local: LocalStamp } | undefined },
+): Promise<LocalFile> {
+  const full = `${root}/${path}`;
+  const found = await node.fs.lstat(full, { bigint: true });
+  const size = Number(found.size);
+  const mode = modeOf(found);
+  if (known !== undefined && isSame(known.local, found) && known.id.endsWith(markOf(found)))
+    return { id: known.id, stamp: known.local, size, mode };
+  const hashedAt = Date.now();
+  const { sha256, stats } = await hashPlainly(node, full);
+  return { id: sha256 + markOf(stats), stamp: stampOf(stats, hashedAt), size: Number(stats.size), mode };
+}
+
+function isSame(stamp: LocalStamp, found: BigIntStats): boolean {
+  const isSettled = Number(found.mtimeNs / 1_000_000n) < stamp.hashedAt - SETTLED_MS;
+  return isSettled && isUnchanged(stamp, found);
+}
+
+/** What its times say, however lately it was written. */
+export function isUnchanged(stamp: LocalStamp, found: BigIntStats): boolean {
+  return (
+    String(found.mtimeNs) === stamp.mtimeNs &&
+    String(found.ino) === stamp.ino &&
+    Number(found.size) === stamp.size
+  );
+}
+
+export function stampOf(stats: BigIntStats, hashedAt: number): LocalStamp {
+  return { size: Number(stats.size), mtimeNs: String(stats.mtimeNs), ino: String(stats.ino), hashedAt };
+}
+
+/** What of the permissions is synced: whether it may be executed. */
+export function markOf({ mode }: { mode: bigint }): ":x" | ":-" {
+  return mode & 0o100n ? ":x" : ":-";
+}
+
+function modeOf(stats: BigIntStats): string {
+  return markOf(stats) === ":x" ? "0755" : "0644";
+}
+
+/** A file's bytes, and its facts as of then; never those of what a link leads to. */
+export async function readPlainly(
+  node: NodeParts,
+  path: string,
+): Promise<{ bytes: Buffer; stats: BigIntStats }> {
+  const { O_RDONLY, O_NOFOLLOW = 0 } = node.files.constants;
+  const file = await node.fs.open(path, O_RDONLY | O_NOFOLLOW);
+  try {
+    const stats = await file.stat({ bigint: true });
+    return { bytes: await file.readFile(), stats };
+  } finally {
+    await file.close();
+  }
+}
+
+async function hashPlainly(node: NodeParts, path: string): Promise<{ sha256: string; stats: BigIntStats }> {
+  const { O_RDONLY, O_NOFOLLOW = 0 } = node.files.constants;
+  const file = await node.fs.open(path, O_RDONLY | O_NOFOLLOW);
+  try {
+    const stats = await file.stat({ bigint: true });
+    const hash = node.crypto.createHash("sha256");
+    const buffer = Buffer.allocUnsafe(Number(stats.size < 1_048_576n ? stats.size + 1n : 1_048_576n));
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, null);
+      if (bytesRead === 0) return { sha256: hash.digest("hex"), stats };
+      hash.update(buffer.subarray(0, bytesRead));
+    }
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,95 @@
+import { HoldfastError } from "@holdfast/protocol/errors";
+import type { NodeParts } from "./node.ts";
+
+/** One file as it was on both sides when it was last synced. */
+export interface Noted {
+  /** Of its content, and of whether it may be executed. */
+  readonly id: string;
+  readonly etag: string;
+  readonly local: LocalStamp;
+}
+
+/** By which a file that was not touched is known without reading it. */
+export interface LocalStamp {
+  readonly size: number;
+  readonly mtimeNs: string;
+  readonly ino: string;
+  /** When it was hashed, in milliseconds. */
+  readonly hashedAt: number;
+}
+
+/**
+ * What is known of earlier syncs of two directories, in a file beside neither. It is written whole, by a rename, and
+ * has only what was seen to be done: whatever fails is done again.
+ */
+export class SyncState {
+  readonly files: Map<string, Noted>;
+  readonly #node: NodeParts;
+  readonly #file: string;
+  #isSaved = true;
+
+  private constructor(node: NodeParts, file: string, files: Map<string, Noted>) {
+    this.#node = node;
+    this.#file = file;
+    this.files = files;
+  }
+
+  static async open(node: NodeParts, file: string): Promise<SyncState> {
+    const text = await node.fs.readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+    return new SyncState(node, file, text === undefined ? new Map() : filesIn(text, file));
+  }
+
+  note(path: string, noted: Noted): void {
+    this.files.set(path, noted);
+    this.#isSaved = false;
+  }
+
+  forget(path: string): void {
+    this.files.delete(path);
+    this.#isSaved = false;
+  }
+
+  async save(): Promise<void> {
+    if (this.#isSaved) return;
+    const { fs, path, crypto } = this.#node;
+    await fs.mkdir(path.dirname(this.#file), { recursive: true, mode: 0o700 });
+    const temporary = `${this.#file}.${crypto.randomUUID()}`;
+    const text = JSON.stringify({ version: 1, files: Object.fromEntries(this.files) });
+    try {
+      await fs.writeFile(temporary, text, { mode: 0o600, flush: true });
+      await fs.rename(temporary, this.#file);
+    } catch (error) {
+      await fs.rm(temporary, { force: true });
+      throw error;
+    }
+    this.#isSaved = true;
+  }
+}
+
+/** Where the state of these two directories is kept, unless somebody says so. */
+export function defaultStateFile(
+  { path, os, crypto }: NodeParts,
+  key: { url: string; sandbox: string; local: string; remote: string },
+): string {
+  const base = process.env.XDG_STATE_HOME || path.join(os.homedir(), ".local", "state");
+  const hash = crypto
+    .createHash("sha256")
+    .update(JSON.stringify(Object.values(key)))
+    .digest("hex");
+  return path.join(base, "holdfast", "sync", `${hash.slice(0, 32)}.json`);
+}
+
+function filesIn(text: string, file: string): Map<string, Noted> {
+  try {
+    const { version, files } = JSON.parse(text);
+    if (version === 1) return new Map(Object.entries(files as Record<string, Noted>));
+  } catch {
+    // Not ours, or damaged: told below.
+  }
+  throw new HoldfastError("invalid_argument", `${file} is not the state of a sync`, {
+    hint: "remove it to begin anew: then files that differ are conflicts, and nothing is overwritten",
+    started: "no",
+  });
+}
