@@ -6,7 +6,7 @@ import { refusalOf } from "./errors.ts";
 import { placeOfPart } from "./inside.ts";
 import { type DiskMarker, diskLabels, readDiskLabels, SCHEMA_LABEL } from "./labels.ts";
 import { findLayer } from "./layer.ts";
-import { diskContainerName, diskParts, volumeName } from "./names.ts";
+import { type DiskPart, diskContainerName, diskParts, volumeName } from "./names.ts";
 import { removeContainer } from "./remove-container.ts";
 
 /** What is there of the disk, before anything is made of what is missing. `layer`: whether the container's own files are. */
@@ -15,11 +15,11 @@ export async function surveyDisk(
   ref: SandboxRef,
   { layer, signal }: { layer: boolean; signal: AbortSignal },
 ): Promise<DiskReport> {
-  const missing: string[] = layer ? [] : ["the container's own files"];
-  for (const part of diskParts) {
-    const volume = await inspectVolume(api, volumeName(ref.sandboxId, part), signal);
-    if (volume === undefined) missing.push(placeOfPart[part]);
-  }
+  const volumes = await ofEachPart((part) => inspectVolume(api, volumeName(ref.sandboxId, part), signal));
+  const missing = [
+    ...(layer ? [] : ["the container's own files"]),
+    ...diskParts.filter((_, i) => volumes[i] === undefined).map((part) => placeOfPart[part]),
+  ];
   if (missing.length === 0) return { state: "kept", lost: [] };
   return missing.length > diskParts.length ? { state: "new", lost: [] } : { state: "partly", lost: missing };
 }
@@ -30,13 +30,22 @@ export async function ensureDisk(
   ref: SandboxRef,
   { now, signal }: { now: number; signal: AbortSignal },
 ): Promise<void> {
-  for (const part of diskParts) {
+  await ofEachPart(async (part) => {
     const name = volumeName(ref.sandboxId, part);
     const labels = diskLabels(ref, { part, createdAt: now });
     const volume =
       (await inspectVolume(api, name, signal)) ?? (await createVolume(api, { name, labels, signal }));
     if (!isOwn(volume, ref)) throw taken(volume);
-  }
+  });
+}
+
+/** All at once. A failure is told when all have ended: nothing goes on behind the back of what comes next. */
+async function ofEachPart<T>(work: (part: DiskPart) => Promise<T>): Promise<T[]> {
+  const ended = await Promise.allSettled(diskParts.map(work));
+  return ended.map((one) => {
+    if (one.status === "rejected") throw one.reason;
+    return one.value;
+  });
 }
 
 /** The daemon answers with the volume that has the name, whoever made it meanwhile. */
@@ -66,21 +75,30 @@ export async function deleteDisk(
 ): Promise<DiskObservation> {
   const layer = await findLayer(ref, { api, signal });
   if (layer !== undefined) await removeContainer(api, layer.Id, signal);
-  const seen: string[] = [`${diskContainerName(ref)} does not exist`];
-  for (const part of diskParts) {
-    const name = volumeName(ref.sandboxId, part);
-    const volume = await inspectVolume(api, name, signal);
-    if (volume !== undefined && !isOwn(volume, ref)) {
-      seen.push(`${name} is somebody else's and was left alone`);
-      continue;
-    }
-    if (volume !== undefined) await removeVolume(api, name, signal);
-    if ((await inspectVolume(api, name, signal)) !== undefined) {
-      return { state: "present", detail: `the volume ${name} is still there after its removal` };
-    }
-    seen.push(`${name} does not exist`);
+  const seen = await ofEachPart((part) => deletePart(api, ref, { part, signal }));
+  const left = seen.find(({ isGone }) => !isGone);
+  if (left !== undefined) return { state: "present", detail: left.detail };
+  const details = [`${diskContainerName(ref)} does not exist`, ...seen.map(({ detail }) => detail)];
+  return { state: "absent", detail: `Docker's container and volumes: ${details.join(", ")}` };
+}
+
+async function deletePart(
+  api: DockerApi,
+  ref: SandboxRef,
+  { part, signal }: { part: DiskPart; signal: AbortSignal },
+): Promise<{ isGone: boolean; detail: string }> {
+  const name = volumeName(ref.sandboxId, part);
+  const volume = await inspectVolume(api, name, signal);
+  if (volume === undefined) return { isGone: true, detail: `${name} does not exist` };
+  if (!isOwn(volume, ref)) {
+    return { isGone: true, detail: `${name} is somebody else's and was left alone` };
   }
-  return { state: "absent", detail: `Docker's container and volumes: ${seen.join(", ")}` };
+  await removeVolume(api, name, signal);
+  const isGone = (await inspectVolume(api, name, signal)) === undefined;
+  return {
+    isGone,
+    detail: isGone ? `${name} does not exist` : `the volume ${name} is still there after its removal`,
+  };
 }
 
 /** Every volume with our label, and the containers that wait, whoever's; complete, or an error. */

@@ -1,4 +1,5 @@
 import type { InstanceRef, SandboxRef } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import type { DockerApi } from "./api.ts";
 import type { Container, ListedContainer } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
@@ -29,7 +30,8 @@ export async function findLayer(ref: SandboxRef, { api, signal }: Asking): Promi
 
 /**
  * A container that has ended becomes a part of the disk. `removed`: nothing of it is worth keeping, because it never
- * ran, or because a later one of the sandbox is there already.
+ * ran, or because a later one of the sandbox is there already; or the daemon's disk is so full that it cannot even
+ * write down another name: then what has ended must go, and the next launch says what was lost.
  */
 export async function keepLayer(
   ref: InstanceRef,
@@ -37,7 +39,7 @@ export async function keepLayer(
   asking: Asking,
 ): Promise<"kept" | "removed"> {
   const isWorthIt = State.Status !== "created" && !(await hasLater(ref, asking));
-  if (isWorthIt && (await rename(Id, diskContainerName(ref), asking))) return "kept";
+  if (isWorthIt && (await renameIfRoom(Id, diskContainerName(ref), asking))) return "kept";
   await removeContainer(asking.api, Id, asking.signal);
   return "removed";
 }
@@ -64,6 +66,15 @@ async function hasLater({ installationId, sandboxId, generation }: InstanceRef, 
     if (readInstanceLabels(name, Labels ?? {})?.ref.installationId !== installationId) return false;
     return (parseContainerName(name)?.generation ?? Number.POSITIVE_INFINITY) > generation;
   });
+}
+
+async function renameIfRoom(id: string, name: string, asking: Asking): Promise<boolean> {
+  try {
+    return await rename(id, name, asking);
+  } catch (error) {
+    if (error instanceof HoldfastError && error.details?.errno === "ENOSPC") return false;
+    throw error;
+  }
 }
 
 /** `false` if the name is another's. */
