@@ -16,6 +16,11 @@ import { parsePax, paxSegments, paxSegmentsInData } from "./pax.ts";
 const MOST_HEADER_BYTES = 1024 * 1024;
 const MOST_SEGMENTS = 1_000_000;
 
+export interface TarOptions {
+  /** Devices and pipes, which are never given. */
+  readonly specials?: "refuse" | "skip";
+}
+
 const types = {
   "0": "file",
   "\0": "file",
@@ -28,7 +33,10 @@ const types = {
 const refusedTypes: Readonly<Record<string, string>> = { "3": "a device", "4": "a device", "6": "a pipe" };
 
 /** The next entry's header, with all that says more about it; `undefined` at the archive's end mark. */
-export async function readHeader(source: ByteSource): Promise<TarEntry | undefined> {
+export async function readHeader(
+  source: ByteSource,
+  { specials = "refuse" }: TarOptions = {},
+): Promise<TarEntry | undefined> {
   let pax = new Map<string, Uint8Array>();
   let longPath: Uint8Array | undefined;
   let longTarget: Uint8Array | undefined;
@@ -44,7 +52,11 @@ export async function readHeader(source: ByteSource): Promise<TarEntry | undefin
       await headerData(source, block); // comments, of git for example; none is about a file
     else if (letter === "L") longPath = textIn(await headerData(source, block), [0, MOST_HEADER_BYTES]);
     else if (letter === "K") longTarget = textIn(await headerData(source, block), [0, MOST_HEADER_BYTES]);
-    else return entryOf(source, { block, letter, pax, longPath, longTarget });
+    else if (specials === "skip" && letter in refusedTypes) {
+      pax = new Map();
+      longPath = undefined;
+      longTarget = undefined;
+    } else return entryOf(source, { block, letter, pax, longPath, longTarget });
   }
 }
 

@@ -1,6 +1,6 @@
 import { ByteSource, cutShort } from "./byte-source.ts";
 import { paddingOf, storedBytes, type TarEntry } from "./entry.ts";
-import { readHeader } from "./read-header.ts";
+import { readHeader, type TarOptions } from "./read-header.ts";
 
 /** A part of a file's content, and where it belongs. */
 interface Piece {
@@ -15,11 +15,14 @@ export interface TarMember {
 }
 
 /** The entries of an archive as it comes. Throws TarError for what is no archive, or is none that is taken. */
-export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarMember> {
+export async function* readTar(
+  stream: AsyncIterable<Uint8Array>,
+  options: TarOptions = {},
+): AsyncGenerator<TarMember> {
   const source = new ByteSource(stream);
   try {
     for (;;) {
-      const entry = await readHeader(source);
+      const entry = await readHeader(source, options);
       if (entry === undefined) break;
       const data = piecesOf(source, entry);
       yield { entry, data };

@@ -17,7 +17,7 @@ export function archiveOf({ note, content }: FoundSnapshot, trees: readonly Name
 }
 
 /** In pieces of a size that is worth a trip, as fast as they are read. */
-function streamOf(pieces: AsyncGenerator<Uint8Array>): Archive {
+export function streamOf(pieces: AsyncGenerator<Uint8Array>): Archive {
   return new ReadableStream({
     async pull(controller) {
       const next: Uint8Array[] = [];

@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { open } from "node:fs/promises";
 import type { SnapshotContent } from "@holdfast/core";
 import type { SnapshotPart } from "@holdfast/protocol";
-import { paddingOf, tarHeader } from "@holdfast/protocol/tar";
+import { BLOCK_BYTES, paddingOf, tarHeader } from "@holdfast/protocol/tar";
 import { type Walked, walk } from "./walk.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
@@ -17,11 +17,40 @@ export interface NamedTree {
 }
 
 /** A tree as the entries of an archive, whose bytes depend on nothing but the tree. */
-export async function* packTree({ dir, name }: NamedTree): AsyncGenerator<Uint8Array> {
+export async function* packTree(
+  { dir, name }: NamedTree,
+  owner?: { readonly uid: number; readonly gid: number },
+): AsyncGenerator<Uint8Array> {
   for await (const entry of walk(dir, name)) {
-    yield tarHeader(entry);
+    yield owner === undefined ? tarHeader(entry) : ownedBy(tarHeader(entry), owner);
     if (entry.sizeBytes > 0) yield* contentOf(entry);
   }
+}
+
+/** For who unpacks as root. The last block is the entry's own; one that is before it only has a long name. */
+function ownedBy(header: Uint8Array, { uid, gid }: { uid: number; gid: number }): Uint8Array {
+  const block = Buffer.from(header.buffer, header.byteOffset + header.length - BLOCK_BYTES, BLOCK_BYTES);
+  const octal = (value: number, at: number, digits: number) =>
+    block.write(value.toString(8).padStart(digits, "0"), at, "latin1");
+  // 2^31 is eleven octal digits, and the field has seven: what is larger is written in bytes.
+  for (const [value, at] of [
+    [uid, 108],
+    [gid, 116],
+  ] as const) {
+    if (value <= 0o7777777) octal(value, at, 7);
+    else {
+      block.writeUInt32BE(0x8000_0000, at);
+      block.writeUInt32BE(value, at + 4);
+    }
+  }
+  block.fill(0x20, 148, 156);
+  octal(
+    block.reduce((sum, byte) => sum + byte, 0),
+    148,
+    6,
+  );
+  block[154] = 0;
+  return header;
 }
 
 /** How much is in these trees; with `checksum`, all of it is read. */

@@ -67,7 +67,7 @@ class Unpacking {
       case "directory":
         if (names.length > 1) mkdirSync(place, 0o700);
         if (uid !== undefined) lchownSync(place, uid, uid);
-        this.#directories.push({ place, entry });
+        if (names.length > 1) this.#directories.push({ place, entry });
         return;
       case "symlink":
         symlinkSync(Buffer.from(entry.target), place);

@@ -18,14 +18,15 @@ export interface Walked extends TarEntry {
 export async function* walk(dir: string, name: string): AsyncGenerator<Walked> {
   const seen = new Map<string, Buffer>();
   const slice = new TimeSlice();
-  const stack: { place: Buffer; path: Buffer }[] = [{ place: Buffer.from(dir), path: Buffer.from(name) }];
+  const top = Buffer.from(name);
+  const stack: { place: Buffer; path: Buffer }[] = [{ place: Buffer.from(dir), path: top }];
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
     await slice.pause();
     if (next.place.length > MAX_PATH_BYTES) throw tooDeep(next.path);
     const stats = lstatSync(next.place);
     const entry = entryOf(next, stats, seen);
     if (entry === undefined) continue;
-    yield entry;
+    yield next.path.equals(top) ? { ...entry, ...OF_THE_TOP } : entry;
     // The last one is taken first.
     if (stats.isDirectory()) stack.push(...childrenOf(next).reverse());
   }
@@ -53,6 +54,8 @@ function entryOf(
   return { ...facts, type: "file", sizeBytes };
 }
 
+/** Its mode and time are the provider's business: it gives them to a disk that it makes, or opens up again. */
+const OF_THE_TOP = { mode: 0o700, mtime: 0 };
 const NO_TARGET = new Uint8Array(0);
 
 function childrenOf({ place, path }: { place: Buffer; path: Buffer }): { place: Buffer; path: Buffer }[] {

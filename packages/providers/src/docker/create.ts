@@ -12,6 +12,7 @@ import { ensureBundle } from "./bundle-volume.ts";
 import { placesInMemory } from "./container.ts";
 import { lookIntoImage, withoutDraft } from "./draft.ts";
 import { type Container, type Image, type Info, isPodman } from "./engine-types.ts";
+import { fillDisk } from "./fill-disk.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
 import { type ImageAccounts, readAccounts } from "./image-accounts.ts";
@@ -58,6 +59,8 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   await ensureNetwork(ref, { ...context, network: plan.spec.network });
   const making = { ...context, imageName, image, account };
   const { id, startedBefore } = await place(holder, ref, plan, making);
+  const { fromSnapshot: snapshotId } = plan;
+  if (snapshotId !== undefined) await fillDisk(ref, { api, layout, snapshotId, container: id, account });
   const dir = instanceDir(layout, ref);
   const volumesOnly = plan.spec.readOnly === true && !isPodman(info);
   // One in which something ran has its lists of users, with what was added to them since.

@@ -4,11 +4,13 @@ import type { InstanceRef, LaunchPlan, Provider, SandboxRef } from "@holdfast/co
 import { HoldfastError } from "@holdfast/protocol";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { SandboxLocks } from "../local/sandbox-locks.ts";
+import { createSnapshotVault } from "../local/snapshot-vault.ts";
 import { namingStorage } from "../local/storage.ts";
 import type { AllowedMount } from "../mounts.ts";
 import { DockerApi } from "./api.ts";
 import { capabilitiesOf } from "./capabilities.ts";
 import { measureCapacity } from "./capacity.ts";
+import { copyDisk, letGo } from "./copy-disk.ts";
 import { beginLaunch } from "./create.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
@@ -16,6 +18,7 @@ import { removeDoors } from "./doors.ts";
 import type { Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { FarDisk } from "./far-disk.ts";
+import { forgetFilled } from "./fill-disk.ts";
 import { findImage } from "./image.ts";
 import { ImageAccounts } from "./image-accounts.ts";
 import type { Reach } from "./inside.ts";
@@ -123,13 +126,22 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
       alone(ref, signal, async () => {
         await assertNoInstance(ref, { api, layout, signal });
         const seen = await deleteDisk(api, ref, signal);
-        if (seen.state === "absent") await removeDoors(layout, ref);
+        if (seen.state === "absent") {
+          await forgetFilled(layout, ref);
+          await removeDoors(layout, ref);
+        }
         const network = await removeNetwork(ref, { api, layout, signal });
         return { ...seen, detail: `${seen.detail}; ${network}` };
       }),
     discover: (signal) => discoverAll({ api, layout, signal }),
     capacity: async (signal) =>
       measureCapacity(await askDaemon(signal), reach === "api" ? () => farDisk.measure(signal) : undefined),
+    snapshots: createSnapshotVault({
+      layout,
+      locks,
+      copyDisk: (of, draft, options) => copyDisk(of, draft, { ...options, api, layout }),
+      letGo: (draft) => letGo(draft, { api }),
+    }),
   };
   return provider;
 }

@@ -11,6 +11,7 @@ import { type AllowedMount, printAllowed } from "../mounts.ts";
 import { measureCapacity } from "./capacity.ts";
 import { NO_DISK_LIMIT } from "./cgroup.ts";
 import { type CgroupHost, findCgroupHost } from "./cgroup-host.ts";
+import { copyDisk } from "./copy-disk.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
 import { beginLaunch } from "./launch.ts";
@@ -87,7 +88,11 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       signal.throwIfAborted();
       return measureCapacity(dataDir, cgroups);
     },
-    snapshots: createSnapshotVault({ layout, locks }),
+    snapshots: createSnapshotVault({
+      layout,
+      locks,
+      copyDisk: (of, draft, options) => copyDisk(layout, of, draft, options),
+    }),
   };
 }
 

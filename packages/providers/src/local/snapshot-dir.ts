@@ -20,7 +20,7 @@ export function snapshotDir(layout: Layout, snapshotId: string): string {
   return join(layout.snapshots, snapshotId);
 }
 
-function draftDir(layout: Layout, snapshotId: string): string {
+export function draftDir(layout: Layout, snapshotId: string): string {
   assertSafeId(snapshotId);
   return join(layout.snapshots, DRAFT + snapshotId);
 }

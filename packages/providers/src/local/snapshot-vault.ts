@@ -3,13 +3,14 @@ import { HoldfastError } from "@holdfast/protocol";
 import { archiveOf } from "../archive/export.ts";
 import { importInto } from "../archive/import.ts";
 import { measure } from "../archive/pack.ts";
-import { copyTree, diskUsage, sharesBlocks, syncTree } from "./copy-tree.ts";
-import { type Disk, draftedDisks, readDisk, removeDiskDraft } from "./disk.ts";
+import { syncTree } from "./copy-tree.ts";
+import { draftedDisks, readDisk, removeDiskDraft } from "./disk.ts";
 import { freeUid, isRoot, SNAPSHOT_UID } from "./host-user.ts";
 import type { Layout } from "./layout.ts";
 import type { SandboxLocks } from "./sandbox-locks.ts";
 import {
   deleteSnapshot,
+  draftDir,
   draftedSnapshots,
   listSnapshots,
   makeSnapshot,
@@ -18,17 +19,21 @@ import {
   removeSnapshotDraft,
   snapshotDir,
 } from "./snapshot-dir.ts";
-import { standingStill } from "./stand-still.ts";
 import { namingStorage } from "./storage.ts";
 
-/** Copies of disks as directories beside them. */
-export function createSnapshotVault({
-  layout,
-  locks,
-}: {
-  layout: Layout;
-  locks: SandboxLocks;
-}): SnapshotVault {
+/** What differs from one backend to another. */
+export interface SnapshotSource {
+  readonly layout: Layout;
+  readonly locks: SandboxLocks;
+  /** Puts what is on a sandbox's disk into the parts of a draft, as of one moment. Under the sandbox's own lock. */
+  copyDisk(of: SandboxRef, draft: string, options: CopyOptions): Promise<void>;
+  /** Undoes what an interrupted copy has left beside its draft. */
+  letGo?(draft: string): Promise<void>;
+}
+
+/** Copies of disks as directories in the data dir. */
+export function createSnapshotVault(source: SnapshotSource): SnapshotVault {
+  const { layout, locks } = source;
   const alone = <T>(snapshotId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> =>
     namingStorage(layout.dataDir, () => locks.run(lockOf(snapshotId), signal, work));
   return {
@@ -39,7 +44,7 @@ export function createSnapshotVault({
         return makeSnapshot(layout, ref, note, async (draft) => {
           const { signal } = options;
           // The sandbox's own lock: nothing starts on the disk meanwhile, and nobody removes it.
-          await locks.run(of.sandboxId, signal, () => copyDisk(layout, of, draft, options));
+          await locks.run(of.sandboxId, signal, () => source.copyDisk(of, draft, options));
           return concluded(draft, options);
         });
       }),
@@ -69,7 +74,10 @@ export function createSnapshotVault({
     async removeDrafts() {
       // Whoever makes one holds its lock, and a lock ends with its process.
       for (const id of await draftedSnapshots(layout))
-        await locks.runIfFree(lockOf(id), () => removeSnapshotDraft(layout, id));
+        await locks.runIfFree(lockOf(id), async () => {
+          await source.letGo?.(draftDir(layout, id));
+          await removeSnapshotDraft(layout, id);
+        });
       for (const id of await draftedDisks(layout)) await locks.runIfFree(id, () => forgetDraft(layout, id));
     },
   };
@@ -78,41 +86,6 @@ export function createSnapshotVault({
 /** No sandbox can be called so. */
 function lockOf(snapshotId: string): string {
   return `snapshot ${snapshotId}`;
-}
-
-async function copyDisk(layout: Layout, of: SandboxRef, draft: string, options: CopyOptions): Promise<void> {
-  const { signal } = options;
-  const disk = await readDisk(layout, of.sandboxId);
-  if (disk === undefined || disk.ref.installationId !== of.installationId) throw noDisk(of);
-  await assertRoom(layout, disk, options.roomBytes);
-  await standingStill(of, { layout, signal }, async () => {
-    let before = 0;
-    let copied = 0;
-    for (const [i, { dir: to }] of partsIn(draft).entries()) {
-      const from = partsIn(disk.dir)[i]?.dir ?? "";
-      const onProgress = (bytes: number): void => {
-        copied = before + bytes;
-        options.onProgress(copied);
-      };
-      await copyTree({ from, to, uid: SNAPSHOT_UID, onProgress, signal });
-      before = copied;
-    }
-  });
-}
-
-/** Nothing is copied where it would not fit; copies that share blocks need next to nothing. */
-async function assertRoom(layout: Layout, disk: Disk, roomBytes: number): Promise<void> {
-  const wanted = await diskUsage(partsIn(disk.dir).map(({ dir }) => dir));
-  if (wanted <= roomBytes || (await sharesBlocks(layout.snapshots))) return;
-  throw new HoldfastError(
-    "capacity_exhausted",
-    `there is no room for a copy of ${wanted} bytes: ${Math.max(0, Math.floor(roomBytes))} may be used`,
-    {
-      hint: "delete snapshots or sandboxes that are not needed (`holdfast snapshot ls`), or put the data dir on XFS or Btrfs, where copies share blocks",
-      details: { resource: "disk", wantedBytes: wanted, roomBytes },
-      started: "no",
-    },
-  );
 }
 
 async function forgetDraft(layout: Layout, sandboxId: string): Promise<void> {
@@ -131,12 +104,5 @@ async function concluded(draft: string, { checksum, signal }: CopyOptions): Prom
 function notHere({ snapshotId }: SnapshotRef): HoldfastError {
   return new HoldfastError("not_found", `there is no snapshot ${snapshotId} on this machine`, {
     hint: "It is being made or removed, or was removed by hand.",
-  });
-}
-
-function noDisk({ sandboxId }: SandboxRef): HoldfastError {
-  return new HoldfastError("wrong_state", `sandbox ${sandboxId} has no disk yet`, {
-    hint: "Start it once, then there is something to copy.",
-    started: "no",
   });
 }
