@@ -179,8 +179,8 @@ test("touch, leases, providers and sweep", async () => {
   expect((await holdfast(["leases", "-a"])).stdout).toContain("exited: pid 7 is gone");
   expect((await holdfast(["providers"])).stdout).toBe(
     [
-      "PROVIDER  STATE   SLOTS    MEMORY  DISK                    NETWORKS   NOTE",
-      "fake      closed  3 of 10  512M    unknown: statfs failed  none full  the file system is read-only",
+      "PROVIDER        STATE   SLOTS    MEMORY  DISK                    NETWORKS   NOTE",
+      "fake (default)  closed  3 of 10  512M    unknown: statfs failed  none full  the file system is read-only",
       "",
     ].join("\n"),
   );

@@ -176,6 +176,10 @@ export type Amount = z.infer<typeof Amount>;
 
 export const ProviderInfo = z.object({
   provider: z.string(),
+  /** Whether sandboxes that name none are made there. */
+  isDefault: z.boolean(),
+  /** Why it is the default although nobody said so: what this machine cannot do. */
+  defaultBecause: z.string().optional(),
   /** `closed`: what runs goes on, nothing new is taken. */
   state: z.enum(["ok", "unreachable", "closed"]),
   reason: z.string().optional(),

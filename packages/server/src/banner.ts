@@ -5,6 +5,8 @@ export function welcome(facts: {
   tokenPath: string;
   dataDir: string;
   adopted: number;
+  /** What sandboxes are made of here, where that needs to be said. */
+  provider: string | undefined;
   /** What a client must be told to find this server, before its command. */
   settings: string;
 }): void {
@@ -16,7 +18,7 @@ Holdfast is ready.
   previews:     ${facts.previewUrl.replace("://", "://*.")}
   token:        in ${facts.tokenPath}
   data:         ${facts.dataDir}
-${found}
+${facts.provider === undefined ? "" : `  sandboxes in: ${facts.provider}\n`}${found}
 Try it, in another terminal:
   ${facts.settings}npx holdfast run -- echo hello from a sandbox
 

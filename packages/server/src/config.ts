@@ -16,8 +16,8 @@ export interface Config {
   readonly dataDirMoved: boolean;
   /** `postgres://…`; without it, SQLite in the data dir. */
   readonly database: string | undefined;
-  /** Where sandboxes may be; the first is for those that name none. */
-  readonly providers: readonly ProviderKind[];
+  /** Where sandboxes may be; the first is for those that name none. Without it, what this machine can do. */
+  readonly providers: readonly ProviderKind[] | undefined;
   /** The daemon, as docker's own programs take it from the environment. */
   readonly dockerHost: string | undefined;
   /** Where its certificates are, if it is to be spoken to with TLS. */
@@ -55,7 +55,8 @@ Options:
   --database URL        postgres://… for several servers on one data dir
                                                         (HOLDFAST_DATABASE_URL, default SQLite in DIR)
   --providers LIST      where sandboxes may be: local, docker; the first is the default
-                                                        (HOLDFAST_PROVIDERS, default local)
+                                                        (HOLDFAST_PROVIDERS, default local, or docker
+                                                        where namespaces cannot be had)
   --docker-image IMAGE  for sandboxes in Docker that name none
                                                         (HOLDFAST_DOCKER_IMAGE, default debian:bookworm)
   --allow-mount DIR[:ro]
@@ -92,7 +93,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     dataDir: resolve(values["data-dir"] ?? env.HOLDFAST_DATA_DIR ?? defaultDataDir(env)),
     dataDirMoved: values["data-dir-moved"] ?? false,
     database: databaseOf(values.database ?? env.HOLDFAST_DATABASE_URL),
-    providers: providersOf(values.providers ?? env.HOLDFAST_PROVIDERS ?? "local"),
+    providers: providersOf(values.providers ?? env.HOLDFAST_PROVIDERS),
     dockerHost: env.DOCKER_HOST || undefined,
     dockerCertPath: dockerCertPathOf(env),
     dockerConfigDir: env.DOCKER_CONFIG || undefined,
@@ -197,7 +198,8 @@ function databaseOf(url: string | undefined): string | undefined {
   return url;
 }
 
-function providersOf(list: string): ProviderKind[] {
+function providersOf(list: string | undefined): ProviderKind[] | undefined {
+  if (list === undefined || list === "") return undefined;
   const wanted = [...new Set(list.split(",").map((name) => name.trim()))];
   return wanted.map((name) => {
     const kind = providerKinds.find((one) => one === name);

@@ -1,10 +1,11 @@
 import { join } from "node:path";
-import { defaultMinFreeDisk, type Provider, type Store } from "@holdfast/core";
+import { defaultMinFreeDisk, type Store } from "@holdfast/core";
 import { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError } from "@holdfast/protocol";
 import { PostgresStore, SqliteStore } from "@holdfast/store";
 import { createApp } from "./app.ts";
 import { goodbye, welcome } from "./banner.ts";
+import { type Chosen, chooseProviders } from "./choose-providers.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, clientSettings, readConfig, usage } from "./config.ts";
 import { createProvider } from "./create-provider.ts";
@@ -45,9 +46,10 @@ async function serve(config: Config): Promise<void> {
   const token = loadToken(config.dataDir);
   const store = await openStore(config);
   await checkPlace(store, config);
-  const providers = config.providers.map((kind) => createProvider(kind, config));
-  for (const provider of providers) await refuseIfUnusable(provider, log);
-  const lifecycle = createLifecycle(config, { store, providers, log });
+  const chosen = await chooseProviders(config, createProvider);
+  for (const { name: check, detail, remedy } of chosen.without)
+    log.warn("something optional is missing", { check, detail, remedy });
+  const lifecycle = createLifecycle(config, { store, chosen, log });
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
   const secret = config.token ?? token.token;
@@ -65,6 +67,7 @@ async function serve(config: Config): Promise<void> {
     tokenPath: token.path,
     dataDir: config.dataDir,
     adopted: found,
+    provider: providerLine(chosen),
     settings: clientSettings(config, listening.url),
   });
 
@@ -97,8 +100,9 @@ async function checkPlace(store: Store, { dataDir, dataDirMoved }: Config): Prom
 
 function createLifecycle(
   config: Config,
-  { store, providers, log }: { store: Store; providers: readonly Provider[]; log: Log },
+  { store, chosen, log }: { store: Store; chosen: Chosen; log: Log },
 ): Lifecycle<KeeperLink> {
+  const { providers } = chosen;
   return new Lifecycle<KeeperLink>({
     store,
     providers: new Map(providers.map((provider) => [provider.kind, provider])),
@@ -110,6 +114,7 @@ function createLifecycle(
     owner: newServerId(),
     config: {
       defaultProvider: providers[0]?.kind ?? "none",
+      defaultBecause: chosen.because,
       slots: config.maxSandboxes,
       tenantQuota: config.quota,
       minFreeDisk: { ...defaultMinFreeDisk, share: config.minFreeDiskPercent / 100 },
@@ -118,25 +123,11 @@ function createLifecycle(
   });
 }
 
-async function refuseIfUnusable(provider: Provider, log: Log): Promise<void> {
-  const checks = await provider.probe();
-  const broken = checks.find((check) => check.required && !check.ok);
-  if (broken !== undefined) {
-    throw new HoldfastError(
-      "provider_unavailable",
-      `provider ${provider.kind} cannot isolate sandboxes here: ${broken.name}: ${broken.detail}`,
-      {
-        hint: broken.remedy ?? "run `holdfast doctor` for the whole list",
-      },
-    );
-  }
-  for (const check of checks.filter(({ ok }) => !ok)) {
-    log.warn("something optional is missing", {
-      check: check.name,
-      detail: check.detail,
-      remedy: check.remedy,
-    });
-  }
+/** Said where it is not what everybody else has. */
+function providerLine({ providers, because }: Chosen): string | undefined {
+  const kinds = providers.map(({ kind }) => kind);
+  if (because !== undefined) return `${kinds[0]}, because ${because}`;
+  return kinds.join() === "local" ? undefined : kinds.join(", ");
 }
 
 function signalled(): Promise<void> {

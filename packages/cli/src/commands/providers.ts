@@ -24,15 +24,16 @@ async function providers(_options: object, command: Command): Promise<void> {
   await print(renderTable({ head, rows: all.map(row) }));
 }
 
-function row({ provider, state, capacity, capabilities, reason }: ProviderInfo): (string | Cell)[] {
+function row(info: ProviderInfo): (string | Cell)[] {
+  const { provider, isDefault, state, capacity, capabilities } = info;
   return [
-    provider,
+    isDefault ? `${provider} (default)` : provider,
     { text: state, colour: stateColours[state] },
     amountText(capacity.slots, String),
     amountText(capacity.memory, amount),
     amountText(capacity.disk, amount),
     capabilities.networks.join(" "),
-    reason ?? capabilities.limits.detail,
+    info.reason ?? info.defaultBecause ?? capabilities.limits.detail,
   ];
 }
 

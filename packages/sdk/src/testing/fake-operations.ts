@@ -15,6 +15,7 @@ export const fakeSweep: SweepReport = {
 
 export const fakeProvider: ProviderInfo = {
   provider: "fake",
+  isDefault: true,
   state: "closed",
   reason: "the file system is read-only",
   capabilities: {

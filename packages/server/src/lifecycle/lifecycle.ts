@@ -29,6 +29,8 @@ const CALLS_AT_A_TIME = 32;
 
 export interface LifecycleConfig extends RoomConfig {
   readonly defaultProvider: string;
+  /** Why it is that one, where that needs to be said. */
+  readonly defaultBecause?: string | undefined;
   /** A keeper that is busy and has no server ends after this much time. */
   readonly orphanLimitSeconds: number;
 }
@@ -189,8 +191,11 @@ export class Lifecycle<Link extends KeeperControl> {
     const state = nextProbeAt !== null ? "unreachable" : closedBecause !== null ? "closed" : "ok";
     const reason = nextProbeAt !== null ? lastError : closedBecause;
     const { networks, mounts, runtimes, ...rest } = capabilities;
+    const { defaultProvider, defaultBecause } = this.#deps.config;
     return {
       provider: kind,
+      isDefault: kind === defaultProvider,
+      ...(kind === defaultProvider && defaultBecause !== undefined && { defaultBecause }),
       state,
       ...(reason !== null && { reason }),
       capabilities: {

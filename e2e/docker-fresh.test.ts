@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import {
   type DockerDaemon,
   type ImageRegistry,
@@ -7,7 +10,7 @@ import {
   startDockerDaemon,
   startImageRegistry,
 } from "@holdfast/testkit";
-import { Sandbox } from "holdfast";
+import { Operator, Sandbox } from "holdfast";
 import { holdfastBin, run, TestServer } from "./harness.ts";
 
 const missing = missingDocker() ?? missingRegistry();
@@ -15,6 +18,7 @@ const onDocker = missing === undefined ? test : test.skip;
 let daemon: DockerDaemon;
 let registry: ImageRegistry;
 let server: TestServer;
+let bin = "";
 
 beforeAll(async () => {
   if (missing !== undefined) return;
@@ -23,9 +27,13 @@ beforeAll(async () => {
   registry = await startImageRegistry();
   await registry.push(daemon, daemon.images.busybox, "tools:1");
   await daemon.ask("DELETE", `/images/${daemon.images.busybox}`);
+  // As on a machine whose security module forbids namespaces to this program.
+  bin = mkdtempSync(join(tmpdir(), "holdfast-bin-"));
+  writeFileSync(join(bin, "bwrap"), "#!/bin/sh\necho 'setting up uid map: Permission denied' >&2\nexit 1\n");
+  chmodSync(join(bin, "bwrap"), 0o755);
   server = await TestServer.start({
-    args: ["--providers", "docker", "--docker-image", `${registry.host}/tools:1`],
-    env: { DOCKER_HOST: daemon.host },
+    args: ["--docker-image", `${registry.host}/tools:1`],
+    env: { DOCKER_HOST: daemon.host, PATH: `${bin}:${process.env.PATH}` },
   });
 }, 60_000);
 
@@ -33,7 +41,37 @@ afterAll(async () => {
   await server?.dispose();
   await registry?.stop();
   await daemon?.stop();
+  rmSync(bin, { recursive: true, force: true });
 }, 60_000);
+
+onDocker(
+  "a machine without namespaces has Docker as its default, and says so; without either it is told both remedies",
+  async () => {
+    expect(server.output).toContain("sandboxes in: docker, because local cannot be used (");
+    expect(await (await Operator.connect(server.at)).providers()).toMatchObject([
+      {
+        provider: "docker",
+        isDefault: true,
+        defaultBecause: expect.stringContaining("local cannot be used"),
+      },
+    ]);
+    const env = { PATH: `${bin}:${process.env.PATH}`, HOLDFAST_DATA_DIR: join(bin, "data") };
+    const [examined, refused] = await Promise.all([
+      run([holdfastBin, "doctor", "-o", "json"], { env: { ...env, DOCKER_HOST: daemon.host } }),
+      run([holdfastBin, "serve", "--port", "0"], { env: { ...env, DOCKER_HOST: `unix://${bin}/none.sock` } }),
+    ]);
+    const { checks, default: chosen } = JSON.parse(examined.stdout);
+    expect([examined.exitCode, chosen]).toEqual([0, "docker"]);
+    expect(checks).toContainEqual(
+      expect.objectContaining({ provider: "docker", name: "instance", ok: true }),
+    );
+    expect([refused.exitCode, refused.stderr]).toEqual([
+      1,
+      expect.stringMatching(/hint: for local: .*; or for docker: .*systemctl start docker/s),
+    ]);
+  },
+  60_000,
+);
 
 onDocker(
   "whoever creates a sandbox is told how its image comes, and why another's does not",
