@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { HoldfastError, Sandbox, type SandboxEvent } from "holdfast";
 import { missingPostgres, type Postgres, startPostgres } from "../packages/testkit/src/postgres.ts";
 import { keepers } from "./crash-world.ts";
 import { TestServer } from "./harness.ts";
+import { RawClient } from "./raw-client.ts";
 
 const missing = missingPostgres();
 let postgres: Postgres;
@@ -155,3 +156,17 @@ function wholeStory(deaths: readonly string[]): string[] {
 function codeOf(error: unknown): unknown {
   return error instanceof HoldfastError ? error.code : error;
 }
+
+withTwo("an address that is taken back on one server is cut on the other, too", async ({ a, b }) => {
+  const onA = await Sandbox.create({ name: "shown" }, a.at);
+  await onA.exec("cat > app.mjs", { stdin: readFileSync(join(import.meta.dir, "preview-app.mjs"), "utf8") });
+  await (await onA.startProcess(["node", "app.mjs"])).waitForLog("ready");
+  const { host, port } = new URL((await onA.ports.expose(3000)).url);
+  const visitor = await RawClient.open(Number(port));
+  visitor.say(`GET /s HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`);
+  await visitor.until("\r\n\r\n");
+  await visitor.say("here").until("here");
+  await (await Sandbox.get("shown", b.at)).ports.close(3000);
+  expect(await visitor.rest()).toBe("");
+  visitor.close();
+});
