@@ -87,6 +87,25 @@ test("whoever has not exactly the address gets the same 404, and nothing inside 
   expect(await ask(`GET / HTTP/1.0\r\nHost: ${host.toUpperCase()}\r\n\r\n`)).toContain(" 200 OK\r\n");
 });
 
+test("the token can be a cookie instead, which the program does not get to see", async () => {
+  const { cookieUrl = "" } = await sandbox.ports.expose(3000);
+  const { host: plain, search, searchParams } = new URL(cookieUrl);
+  const token = searchParams.get("holdfast-token") ?? "";
+  const moved = await ask(`GET //a${search}&x=1 HTTP/1.1\r\nHost: ${plain}\r\n\r\n`);
+  expect(moved).toContain("HTTP/1.1 302");
+  expect(moved).toContain(`\r\nlocation: http://${plain}//a?x=1\r\n`);
+  expect(moved).toContain(`\r\nset-cookie: holdfast-preview=${token}; Path=/; HttpOnly; SameSite=Lax\r\n`);
+  const withCookie = (cookie: string) =>
+    ask(`GET / HTTP/1.1\r\nHost: ${plain}\r\nCookie: ${cookie}\r\nConnection: close\r\n\r\n`);
+  const shown = await withCookie(`a=1; holdfast-preview=${token}; b=2`);
+  expect(shown).toContain('"cookie","a=1; b=2"');
+  expect(await withCookie(`holdfast-preview=${token}`)).not.toContain('"cookie"');
+  const wrong = "0".repeat(token.length);
+  const refused = [withCookie(`holdfast-preview=${wrong}`), withCookie(`other=${token}`)];
+  refused.push(ask(`GET /?holdfast-token=${wrong} HTTP/1.1\r\nHost: ${plain}\r\n\r\n`));
+  for (const answer of await Promise.all(refused)) expect(answer).toContain("HTTP/1.1 404");
+});
+
 test("requests that two programs could read in two ways are refused, and reach nobody", async () => {
   const before = (await seen()).requests;
   const post = `POST /sink HTTP/1.1\r\nHost: ${host}\r\n`;
@@ -239,6 +258,7 @@ test("an address outlives the server, and is gone the moment it is taken back", 
     {
       port: 3000,
       url: `http://${host}/`,
+      cookieUrl: expect.any(String),
       createdAt: expect.any(String),
       wake: false,
       public: false,

@@ -47,7 +47,7 @@ test("a Vite dev server in a sandbox shows in a browser, and an edit shows witho
     cwd: "/workspace",
   });
   await vite.waitForPort(5173, { timeoutMs: 60_000 });
-  const { url } = await sandbox.ports.expose(5173);
+  const { url, cookieUrl = "" } = await sandbox.ports.expose(5173);
 
   const page = await browser.newPage();
   const sockets: string[] = [];
@@ -62,6 +62,10 @@ test("a Vite dev server in a sandbox shows in a browser, and an edit shows witho
   await sandbox.files.write("/workspace/text.js", 'export const text = "after";');
   await page.getByRole("heading", { name: "after" }).waitFor();
   expect(await page.evaluate("globalThis.isTheSamePage")).toBe(true);
+
+  await page.goto(cookieUrl);
+  await page.getByRole("heading", { name: "after" }).waitFor();
+  expect(page.url()).toBe(cookieUrl.replace(/\?.*/, ""));
 
   const other = url.replace(/-[a-z0-9]{26}\./, `-${"0".repeat(26)}.`);
   expect((await page.goto(other))?.status()).toBe(404);

@@ -15,6 +15,11 @@ export type ExposePort = z.infer<typeof ExposePort>;
 export const Port = z.object({
   port: PortNumber,
   url: z.string(),
+  /**
+   * Also leads there: the first visit turns its token into a cookie. For networks where a name is seen that nobody else
+   * may use.
+   */
+  cookieUrl: z.string().optional(),
   createdAt: z.string(),
   wake: z.boolean(),
   public: z.boolean(),

@@ -1,4 +1,3 @@
-import type { ExposedPort } from "@holdfast/core";
 import type { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError, PROTOCOL_VERSION } from "@holdfast/protocol";
 import { OpenAPIHono } from "@hono/zod-openapi";
@@ -10,6 +9,7 @@ import { nameSchemas } from "./http/schema-names.ts";
 import { newRequestId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 import type { Log } from "./log.ts";
+import type { PreviewPlace } from "./previews/preview-name.ts";
 import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -52,7 +52,8 @@ type AppLifecycle = Pick<
 
 /** What the routes need of the previews' own listener. */
 interface PreviewDesk {
-  urlOf(sandboxId: string, exposed: ExposedPort): string;
+  /** The addresses that visitors use. */
+  readonly place: PreviewPlace;
   /** Ends the open connections to a port whose address was taken back. */
   cut(revoked: { sandboxId: string; port: number }): void;
 }

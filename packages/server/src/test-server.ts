@@ -1,4 +1,4 @@
-import { type Clock, defaultMinFreeDisk, type ExposedPort } from "@holdfast/core";
+import { type Clock, defaultMinFreeDisk } from "@holdfast/core";
 import { KeeperLink } from "@holdfast/keeper-link";
 import { SqliteStore } from "@holdfast/store";
 import { FakeProvider } from "@holdfast/testkit";
@@ -67,8 +67,7 @@ export class TestServer {
   /** Without a listener: the addresses, and what was cut. */
   readonly cut: string[] = [];
   readonly previews = {
-    urlOf: (sandboxId: string, exposed: ExposedPort) =>
-      new PreviewPlace("http://localhost:4751").urlOf(sandboxId, exposed),
+    place: new PreviewPlace("http://localhost:4751"),
     cut: ({ sandboxId, port }: { sandboxId: string; port: number }) => {
       this.cut.push(`${sandboxId}:${port}`);
     },

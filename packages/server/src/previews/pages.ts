@@ -1,5 +1,5 @@
 import { HoldfastError } from "@holdfast/protocol";
-import { headBytes, type RequestHead, valuesOf } from "./http-head.ts";
+import { type Header, headBytes, type RequestHead, valuesOf } from "./http-head.ts";
 
 /** What a visitor is told instead of the program's answer. */
 export interface Page {
@@ -8,6 +8,7 @@ export interface Page {
   readonly text: string;
   /** The reason may pass by itself: a browser looks again after so many seconds. */
   readonly retrySeconds?: number;
+  readonly headers?: readonly Header[];
 }
 
 /** For whatever is not there, and for whoever may not know that it is: a wrong token and a wrong name look the same. */
@@ -42,6 +43,16 @@ export const notReady: Page = {
   text: "It is looking for its sandboxes.",
   retrySeconds: 2,
 };
+
+export function movedTo(address: string, ...more: Header[]): Page {
+  const headers = [["location", address] as const, ...more];
+  return {
+    status: 302,
+    title: "Go on",
+    text: "The preview is here, without the token in its address.",
+    headers,
+  };
+}
 
 /** Why a visit did not reach the program. The sandbox's name and state are no secrets to who has the address. */
 export function pageOf(error: unknown, port: number): Page {
@@ -82,6 +93,7 @@ export function pageBytes(page: Page, request?: RequestHead): Uint8Array {
     ["cache-control", "no-store"],
     ["referrer-policy", "same-origin"],
     ...(page.retrySeconds === undefined ? [] : [["retry-after", String(page.retrySeconds)] as const]),
+    ...(page.headers ?? []),
     ["connection", "close"],
   ]);
   return request?.method === "HEAD" ? head : Buffer.concat([head, body]);

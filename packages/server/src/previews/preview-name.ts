@@ -1,5 +1,6 @@
 import { timingSafeEqual } from "node:crypto";
 import type { ExposedPort } from "@holdfast/core";
+import { TOKEN_PARAMETER } from "./cookie.ts";
 
 /** What a visited host name says. */
 export interface PreviewName {
@@ -28,6 +29,11 @@ export class PreviewPlace {
   urlOf(sandboxId: string, { port, token }: Pick<ExposedPort, "port" | "token">): string {
     const label = [port, sandboxId, ...(token === null ? [] : [token])].join("-");
     return `${this.#base.protocol}//${label}.${this.#base.host}/`;
+  }
+
+  /** The same preview without its token in the name: the first visit turns it into a cookie. */
+  cookieUrlOf(sandboxId: string, { port, token }: { port: number; token: string }): string {
+    return `${this.urlOf(sandboxId, { port, token: null })}?${TOKEN_PARAMETER}=${token}`;
   }
 
   /** `host` is the request's header. `undefined`: it names no preview of ours. */

@@ -1,3 +1,4 @@
+import { withoutOurCookie } from "./cookie.ts";
 import {
   type Header,
   headBytes,
@@ -39,7 +40,7 @@ export function requestInside(
   const before = visitor.isProxied ? valuesOf(head, "x-forwarded-for") : [];
   const headers: Header[] = [
     ["host", `localhost:${port}`],
-    ...head.headers.filter(([name]) => !dropped.has(name)),
+    ...head.headers.filter(([name]) => !dropped.has(name)).flatMap(withoutOurCookie),
     ["x-forwarded-for", [...before, visitor.address].join(", ")],
     ["x-forwarded-host", visitor.host],
     ["x-forwarded-proto", visitor.scheme],

@@ -1,4 +1,3 @@
-import type { ExposedPort } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { previewLimits } from "./limits.ts";
 import { PreviewPlace } from "./preview-name.ts";
@@ -15,7 +14,7 @@ interface PreviewsConfig {
 interface RunningPreviews {
   /** Each preview is a name below this one. */
   readonly url: string;
-  urlOf(sandboxId: string, exposed: ExposedPort): string;
+  readonly place: PreviewPlace;
   cut(revoked: { sandboxId: string; port: number }): void;
   close(): Promise<void>;
 }
@@ -36,10 +35,9 @@ export async function startPreviews(
   });
   const port = await listen(previews, config, deps);
   const url = previewUrl ?? `http://localhost:${port}`;
-  const outside = new PreviewPlace(url);
   return {
     url,
-    urlOf: (sandboxId, exposed) => outside.urlOf(sandboxId, exposed),
+    place: new PreviewPlace(url),
     cut: (revoked) => previews.cut(revoked),
     close: () => previews.close(),
   };

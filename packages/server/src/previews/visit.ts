@@ -13,13 +13,19 @@ export interface Found {
   readonly exposed: ExposedPort;
 }
 
-/** `undefined` for all reasons alike. */
-export async function findPreview(sandboxes: Sandboxes, name: PreviewName): Promise<Found | undefined> {
+/** `tokens`: what the visitor has to show beside the name. `undefined` for all reasons alike. */
+export async function findPreview(
+  sandboxes: Sandboxes,
+  name: PreviewName,
+  tokens: readonly string[] = [],
+): Promise<Found | undefined> {
   const holding = await sandboxes.get(name.sandboxId).catch(absent);
   // A name may look like an id.
   if (holding === undefined || holding.sandboxId !== name.sandboxId) return undefined;
   const exposed = portOf(holding, name.port);
-  return exposed !== undefined && isToken(name.token, exposed.token) ? { holding, exposed } : undefined;
+  if (exposed === undefined) return undefined;
+  const isShown = [name.token, ...tokens].some((token) => isToken(token, exposed.token));
+  return isShown ? { holding, exposed } : undefined;
 }
 
 function absent(error: unknown): undefined {

@@ -2,11 +2,12 @@ import type { KeeperLink, PortConnection } from "@holdfast/keeper-link";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Lifecycle } from "../lifecycle/lifecycle.ts";
 import type { Log } from "../log.ts";
+import { cookieHeader, tokenInTarget, tokensInCookies } from "./cookie.ts";
 import { exchange, NothingHeard } from "./exchange.ts";
 import { requestFraming } from "./framing.ts";
 import { MalformedMessage, parseRequestHead, type RequestHead, valuesOf } from "./http-head.ts";
 import type { PreviewLimits } from "./limits.ts";
-import { badRequest, notFound, notReady, type Page, pageBytes, pageOf, tooMany } from "./pages.ts";
+import { badRequest, movedTo, notFound, notReady, type Page, pageBytes, pageOf, tooMany } from "./pages.ts";
 import type { PreviewName, PreviewPlace } from "./preview-name.ts";
 import { readHead } from "./read-head.ts";
 import { wantsWebSocket } from "./rewrite.ts";
@@ -114,8 +115,16 @@ export class Visitor {
     // Before the look: what is revoked after it is cut.
     this.#at = name;
     try {
-      const found = await findPreview(sandboxes, name);
+      const inTarget = tokenInTarget(request);
+      const tokens = [...tokensInCookies(request), ...(inTarget === undefined ? [] : [inTarget.token])];
+      const found = await findPreview(sandboxes, name, tokens);
       if (found === undefined) return notFound;
+      const { token } = found.exposed;
+      this.#at = { ...name, token };
+      if (token !== null && token === inTarget?.token) {
+        const address = `${place.scheme}://${hostOf(request)}${inTarget.rest}`;
+        return movedTo(address, cookieHeader(token, place.scheme));
+      }
       return this.#isFull(name.sandboxId) ? tooMany : await this.#pass(request, found);
     } catch (error) {
       if (!(error instanceof HoldfastError)) log.error("a visit failed", { error: String(error) });

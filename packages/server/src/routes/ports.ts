@@ -44,11 +44,17 @@ export function portRoutes({ lifecycle: { ports, sandboxes }, previews }: AppDep
   const app = newApp();
   const shown = (sandboxId: string, exposed: ExposedPort): Port => ({
     port: exposed.port,
-    url: previews.urlOf(sandboxId, exposed),
+    url: previews.place.urlOf(sandboxId, exposed),
+    ...cookieUrl(sandboxId, exposed),
     createdAt: iso(exposed.createdAt),
     wake: exposed.wake,
     public: exposed.token === null,
   });
+
+  function cookieUrl(sandboxId: string, { port, token }: ExposedPort): Pick<Port, "cookieUrl"> {
+    if (token === null) return {};
+    return { cookieUrl: previews.place.cookieUrlOf(sandboxId, { port, token }) };
+  }
 
   app.openapi(expose, async (c) => {
     const { id } = c.req.valid("param");
