@@ -44,6 +44,12 @@ export interface DiskReport {
   readonly lost: readonly string[];
 }
 
+/**
+ * Why one that nobody here ended has ended, by the backend's own facts. `killed_outside`, `removed_outside`: by
+ * somebody else. `exited`: by itself.
+ */
+export type EndCause = "oom" | "killed_outside" | "removed_outside" | "daemon_restarted" | "exited";
+
 export type Observation =
   | {
       readonly state: "running";
@@ -57,7 +63,13 @@ export type Observation =
       readonly detail: string;
     }
   /** Nothing of it exists. Only ever the result of a look that worked. */
-  | { readonly state: "absent"; readonly proof: AbsenceProof; readonly detail: string };
+  | {
+      readonly state: "absent";
+      readonly proof: AbsenceProof;
+      readonly detail: string;
+      /** Absent where the backend does not know. */
+      readonly cause?: EndCause;
+    };
 
 export type DiskObservation = { readonly state: "present" | "absent"; readonly detail: string };
 
@@ -183,6 +195,11 @@ export interface Provider {
   removeDisk(sandbox: SandboxRef, signal: AbortSignal): Promise<DiskObservation>;
   /** Every instance and every disk on this backend that carries a marker of ours, of any installation; complete, or an error. */
   discover(signal: AbortSignal): Promise<readonly Found[]>;
+  /**
+   * Tells of changes as the backend hears of them, until the line to it ends, with a failure or without. `undefined`
+   * for a sandbox: anything may have happened. No evidence, and not complete: a reason to look at once.
+   */
+  watch?(onChange: (sandboxId: string | undefined) => void, signal: AbortSignal): Promise<void>;
   /** What there is. `capacity_unknown` if it cannot be measured. */
   capacity(signal: AbortSignal): Promise<Capacity>;
   /** Absent on a backend that cannot copy disks. */

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DaemonClient, type TestImage } from "./docker-client.ts";
 import { type Engine, type EngineCommand, engineCommand, socketIn } from "./docker-engines.ts";
 import { type RemoteAccess, remoteAccess } from "./docker-remote.ts";
+import { againFile, endForRestart, RESTARTING, type RestartOptions } from "./docker-restart.ts";
 
 /** A Docker daemon of our own: it is there from `startDockerDaemon` to `stop`, and leaves nothing behind. */
 export interface DockerDaemon {
@@ -16,6 +17,8 @@ export interface DockerDaemon {
   importImage(name: string, from: TestImage, changes: readonly string[]): Promise<string>;
   /** A request to its API, and the answer as JSON; `undefined` if there is none. */
   ask(method: string, path: string, body?: unknown): Promise<unknown>;
+  /** Ends it and starts it again, on the same data. */
+  restart(options: RestartOptions): Promise<void>;
   /** May be called twice. */
   stop(): Promise<void>;
 }
@@ -79,13 +82,19 @@ class Daemon extends DaemonClient implements DockerDaemon {
     const { argv, env } = this.#command;
     const far = this.#far?.access.argv ?? [];
     this.#process = Bun.spawn([...(this.#far ? onAnotherMachine : inNamespaces), ...argv, ...far], {
-      env: { ...process.env, ...env, HIDDEN: this.#far?.hidden.join(":") ?? "" },
+      env: { ...process.env, ...env, AGAIN: againFile(this.#dir), HIDDEN: this.#far?.hidden.join(":") ?? "" },
       stdin: "ignore",
       stdout: Bun.file(this.#log),
       stderr: Bun.file(this.#log),
     });
     await this.#untilReady(this.#process);
     await this.importAll();
+  }
+
+  async restart(options: RestartOptions): Promise<void> {
+    if (this.#process === undefined) throw new Error("the daemon was not started");
+    await endForRestart(this.#dir, this.#process.pid, options);
+    await this.#untilReady(this.#process);
   }
 
   stop(): Promise<void> {
@@ -121,7 +130,7 @@ class Daemon extends DaemonClient implements DockerDaemon {
 /** A shell as the first process reaps what Docker leaves; all of it ends when the program that we started does. */
 const inNamespaces = [
   ...["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
-  ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", '"$@" & wait', "sh"],
+  ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", RESTARTING, "sh"],
 ];
 
 interface Far {

@@ -61,6 +61,8 @@ export interface Info {
   readonly DockerRootDir: string;
   readonly MemTotal: number;
   readonly KernelVersion: string;
+  /** By its own clock. */
+  readonly SystemTime?: string;
   readonly CgroupVersion?: string;
   readonly MemoryLimit: boolean;
   readonly CpuCfsQuota: boolean;

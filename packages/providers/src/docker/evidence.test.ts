@@ -193,21 +193,6 @@ describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${mi
   );
 
   test(
-    "ten sandboxes at the same time are made and deleted, and nothing of them is left",
-    async () => {
-      const refs = Array.from({ length: 10 }, () => machine.newRef());
-      const { provider } = machine;
-      await Promise.all(refs.map((ref) => provider.launch(ref, machine.plan({ network: "none" }), soon())));
-      expect((await provider.discover(soon())).length).toBe(2 * refs.length);
-      const stopped = await Promise.all(refs.map((ref) => provider.stop(ref, "graceful", soon())));
-      expect(stopped).toMatchObject(refs.map(() => ({ state: "absent", proof: "exited" })));
-      const removed = await Promise.all(refs.map((ref) => provider.removeDisk(ref, soon())));
-      expect(removed.map(({ state }) => state)).toEqual(refs.map(() => "absent"));
-    },
-    TIMEOUT_MS,
-  );
-
-  test(
     "what a probe that was killed left behind is removed by a later one, and not by one at the same time",
     async () => {
       const left = await machine.launch(

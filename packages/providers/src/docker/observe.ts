@@ -6,7 +6,9 @@ import type { Layout } from "../local/layout.ts";
 import { readBootId } from "../local/place.ts";
 import type { DockerApi } from "./api.ts";
 import { ensureBridge, isBridged } from "./bridge.ts";
+import { causeOfEnd } from "./cause.ts";
 import type { Container } from "./engine-types.ts";
+import type { Silence } from "./events.ts";
 import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { findLayer } from "./layer.ts";
 import { containerName } from "./names.ts";
@@ -21,6 +23,8 @@ interface Look {
   readonly api: DockerApi;
   readonly layout: Layout;
   readonly signal: AbortSignal;
+  /** When the daemon could not be heard for the last time. */
+  readonly silence?: Silence | undefined;
 }
 
 /** What is true of an instance now, by the daemon's own account. */
@@ -39,7 +43,10 @@ async function seen(holder: Holder, ref: InstanceRef, look: Look): Promise<Obser
   if (holder.kind === "nobody") return notThere(ref, look);
   const identity = await identityOf(look.layout, ref);
   const { container } = holder;
-  if (isOver(container)) return { state: "absent", proof: "exited", detail: describeEnd(container) };
+  if (isOver(container)) {
+    const cause = await causeOfEnd(container, { ...look, silence: look.silence });
+    return { state: "absent", proof: "exited", detail: describeEnd(container), cause };
+  }
   return {
     state: "running",
     keeper: { kind: "unix", path: await socketOf(container, ref, look) },
@@ -81,7 +88,8 @@ export async function notThere(ref: InstanceRef, look: Look): Promise<Absent> {
 function missing(ref: InstanceRef, identity: Identity | undefined): Absent {
   const detail = `Docker has no container ${containerName(ref)}`;
   const bootId = identity?.bootId ?? null;
-  if (bootId === null || bootId === readBootId()) return { state: "absent", proof: "not_found", detail };
+  if (bootId === null || bootId === readBootId())
+    return { state: "absent", proof: "not_found", detail, cause: "removed_outside" };
   const reset = `this machine has started anew since its launch (boot id ${bootId} then)`;
   return { state: "absent", proof: "host_reset", detail: `${detail}; ${reset}` };
 }

@@ -17,6 +17,7 @@ import { deleteDisk } from "./disk.ts";
 import { removeDoors } from "./doors.ts";
 import type { Info } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
+import { Events } from "./events.ts";
 import { FarDisk } from "./far-disk.ts";
 import { forgetFilled } from "./fill-disk.ts";
 import { findImage } from "./image.ts";
@@ -72,6 +73,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     if (known !== undefined) return known;
     throw new HoldfastError("unavailable", "Docker says nothing about itself");
   };
+  const events = new Events({ api, askDaemon });
   // What a daemon can do does not change while it runs.
   const info = async (signal: AbortSignal): Promise<Info> => known ?? (await askDaemon(signal));
   const disks = () => ({ dataDir, root: known?.DockerRootDir ?? dataDir });
@@ -118,7 +120,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
       }),
     prepare: (spec, signal) => namingDisks(disks(), () => pulls.prepare(spec.image ?? defaultImage, signal)),
     launch: (ref, plan, signal) => launch(ref, plan, { signal, reach }),
-    observe: (ref, signal) => observeInstance(ref, { api, layout, signal }),
+    observe: (ref, signal) =>
+      events.listening(observeInstance(ref, { api, layout, signal, silence: events.lastSilence })),
     stop: (ref, mode, signal) => alone(ref, signal, () => stopInstance(ref, { api, layout, mode, signal })),
     pause: (ref, signal) => alone(ref, signal, () => pauseInstance(ref, { api, layout, signal })),
     resume: (ref, signal) => alone(ref, signal, () => resumeInstance(ref, { api, layout, signal })),
@@ -134,6 +137,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         return { ...seen, detail: `${seen.detail}; ${network}` };
       }),
     discover: (signal) => discoverAll({ api, layout, signal }),
+    watch: (onChange, signal) => events.watch(onChange, signal),
     capacity: async (signal) =>
       measureCapacity(await askDaemon(signal), reach === "api" ? () => farDisk.measure(signal) : undefined),
     snapshots: createSnapshotVault({

@@ -69,13 +69,19 @@ export async function missing(
 ): Promise<void> {
   const now = await deps.store.now();
   if (isMissing(lease, seen, now))
-    return orderStop(holding, lease, { because: causeOfLoss(lease, now), shift }, deps);
+    return orderStop(holding, lease, { because: causeOfLoss(lease, seen, now), shift }, deps);
   await deps.store.save(holding, lookAgain(lease, now), shift.ticket);
 }
 
 /** Why one that was not told to end is not there any more. */
-function causeOfLoss({ hardStopAt }: Lease, now: number): "max_lifetime" | "keeper_lost" {
-  return hardStopAt !== null && now >= hardStopAt - OWN_END_MARGIN_MS ? "max_lifetime" : "keeper_lost";
+function causeOfLoss(
+  { hardStopAt }: Lease,
+  { cause }: Extract<Observation, { state: "absent" }>,
+  now: number,
+): string {
+  const isItsEnd = hardStopAt !== null && now >= hardStopAt - OWN_END_MARGIN_MS;
+  if (isItsEnd && (cause ?? "exited") === "exited") return "max_lifetime";
+  return cause ?? "keeper_lost";
 }
 
 function reach(

@@ -5,7 +5,8 @@ import { Absence } from "./absence.ts";
 import { Bell, withBell } from "./bell.ts";
 import { BoundToServer } from "./bound-to-server.ts";
 import { ClaimDesk } from "./claim-desk.ts";
-import { messageOf } from "./effects.ts";
+import { within } from "./deadline.ts";
+import { messageOf, providerOf, refOf } from "./effects.ts";
 import { Forks } from "./forks.ts";
 import { Hosts } from "./hosts.ts";
 import { Jobs } from "./jobs.ts";
@@ -22,10 +23,13 @@ import { Snapshots } from "./snapshots.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Turns } from "./turns.ts";
 import type { NewId } from "./waker.ts";
+import { Watcher } from "./watcher.ts";
 import { activityOf, explain } from "./why.ts";
 
 /** Calls of one backend at a time: enough to be quick, few enough not to drown the machine that it is on. */
 const CALLS_AT_A_TIME = 32;
+/** One look, because somebody said that something has changed. */
+const LOOK_MS = 20_000;
 
 export interface LifecycleConfig extends RoomConfig {
   readonly defaultProvider: string;
@@ -66,6 +70,7 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly #room: Room;
   readonly #jobs: Jobs;
   readonly #bound: BoundToServer;
+  readonly #watcher: Watcher;
   readonly #closing = new AbortController();
 
   constructor(deps: LifecycleDeps<Link>) {
@@ -125,6 +130,8 @@ export class Lifecycle<Link extends KeeperControl> {
     this.#room = room;
     this.#jobs = jobs;
     this.#bound = new BoundToServer({ store });
+    const look = (sandboxId: string) => this.look(sandboxId);
+    this.#watcher = new Watcher({ ...parts, random, closing, look });
   }
 
   /** Looks at what is there, finds its sandboxes again, and from then on does what is due. */
@@ -139,13 +146,27 @@ export class Lifecycle<Link extends KeeperControl> {
     await this.#bound.endLeft();
     this.reconciler.start();
     await this.reconciler.adopt();
+    this.#watcher.start();
   }
 
   /** Something happened to its instance, by somebody's word: that is no evidence, and a reason to look. */
   async look(sandboxId: string): Promise<void> {
-    const lease = (await this.#deps.store.ledger(sandboxId))?.lease;
-    if (lease === undefined) return;
-    this.#keepers.doubt(lease.instanceId);
+    const { store, clock } = this.#deps;
+    const ledger = await store.ledger(sandboxId);
+    if (ledger?.lease === undefined) return;
+    const { lease } = ledger;
+    const { instanceId, nextAttemptAt } = lease;
+    this.#keepers.doubt(instanceId);
+    if (this.#keepers.link(instanceId) !== undefined) {
+      const provider = providerOf(lease, this.#deps);
+      const seen = await within(clock, { ms: LOOK_MS }, (signal) => provider.observe(refOf(lease), signal));
+      // A line of which nothing was heard may be one to a keeper that is frozen.
+      if (seen.state === "running" && !seen.isPaused) return;
+      this.#keepers.drop(instanceId);
+    }
+    // It waits for its next attempt to be reached: there is news of it now.
+    if (lease.phase === "live" && nextAttemptAt !== null && nextAttemptAt > ledger.readAt)
+      await store.save(ledger, { leases: { [instanceId]: { nextAttemptAt: ledger.readAt } } });
     await this.reconciler.settle(sandboxId);
   }
 
@@ -164,6 +185,7 @@ export class Lifecycle<Link extends KeeperControl> {
   async close(): Promise<void> {
     this.stop();
     await this.reconciler.close();
+    await this.#watcher.close();
     this.#keepers.close();
   }
 
