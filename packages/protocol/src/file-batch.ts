@@ -1,3 +1,5 @@
+import { HoldfastError } from "./errors.ts";
+
 /**
  * Many small files in one body, in either direction: for each a header, JSON behind its length in four bytes (big
  * endian), and then the file's bytes, as many as the header's `sizeBytes` says. This file stays free of zod: the SDK
@@ -52,10 +54,11 @@ export class BatchReader {
     const length = await this.#exactly(4);
     if (length === undefined) return undefined;
     const size = new DataView(length.buffer, length.byteOffset, 4).getUint32(0);
-    if (size > MAX_HEADER_BYTES) throw new Error("a header of the batch is too long");
+    if (size > MAX_HEADER_BYTES)
+      throw new HoldfastError("invalid_argument", "a header of the batch is too long");
     const json = await this.#exactly(size);
     if (json === undefined) throw cutOff();
-    return JSON.parse(new TextDecoder().decode(json));
+    return parsed(new TextDecoder().decode(json));
   }
 
   async *content(sizeBytes: number): AsyncGenerator<Uint8Array> {
@@ -90,6 +93,14 @@ export class BatchReader {
   }
 }
 
-function cutOff(): Error {
-  return new Error("the batch ends in the middle of a file");
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new HoldfastError("invalid_argument", "a header of the batch is not JSON", { cause });
+  }
+}
+
+function cutOff(): HoldfastError {
+  return new HoldfastError("invalid_argument", "the batch ends in the middle of a file");
 }

@@ -9,7 +9,7 @@ import { removeTree } from "./remove.ts";
  * What is not whole yet lies beside the place where it will be, because only there a rename can put it in place. Each
  * such name is written down first; the next keeper removes those that a killed one left.
  */
-const PENDING_PREFIX = ".holdfast-tmp-";
+export const PENDING_PREFIX = ".holdfast-tmp-";
 
 const Note = z.object({ dir: z.base64(), name: z.string().regex(/^\.holdfast-tmp-[0-9a-f]{24}$/) });
 

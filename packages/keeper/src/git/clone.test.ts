@@ -128,6 +128,7 @@ test("cut by a timeout, a cancel, or the keeper's death: nothing half-made is le
 
   await clone({ ...request, path: join(place, "crashed"), commandId: "c3", yieldMs: 1 });
   while (readdirSync(place).length === 0) await Bun.sleep(5);
+  for (const pid of keeper.processes()) process.kill(pid, "SIGSTOP"); // git would tidy up by itself
   await keeper.crash();
   expect(readdirSync(place)).toHaveLength(1);
   keeper = await startTestKeeper({ dir: keeper.dir });

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { type CloneRequest, type CloneResult, type CloneState, HoldfastError } from "@holdfast/protocol";
 import { finishedState } from "../engine/command-state.ts";
@@ -77,6 +77,7 @@ export class Clones {
     try {
       checkGoal(goal);
       mkdirSync(dirname(goal), { recursive: true });
+      accessSync(dirname(goal), constants.W_OK); // a clone is long: what would fail at its end fails now
       this.#inProgress.add(run.id, temporary);
       return credentialsOf(request);
     } catch (error) {
@@ -164,6 +165,7 @@ function credentialsOf({ url, credentials }: CloneRequest): OneTimeCredentials |
 function checkGoal(goal: string): void {
   try {
     if (readdirSync(goal).length > 0) throw notEmpty(goal);
+    if (statSync(goal).dev !== statSync(dirname(goal)).dev) throw cannotWrite(goal, { code: "EBUSY" });
   } catch (error) {
     if (error instanceof HoldfastError) throw error;
     if (codeOf(error) === "ENOTDIR") throw notEmpty(goal);

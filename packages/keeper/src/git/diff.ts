@@ -15,7 +15,12 @@ export async function gitDiff(engine: Engine, query: DiffQuery): Promise<GitDiff
   const files = parseFacts(facts);
   if (files.length === 0 || maxPatchBytes === 0) return { files, truncated: files.length > 0 };
   const options = ["diff", "--no-color", "--no-ext-diff", "--no-textconv", "-M", "--patch"];
-  const patches = await askGit(engine, { cwd: path, args: [...options, ...what], maxBytes: maxPatchBytes });
+  const patches = await askGit(engine, {
+    cwd: path,
+    args: [...options, ...what],
+    maxBytes: maxPatchBytes,
+    orPart: true,
+  });
   return {
     files: withPatches(files, splitPatches(patches.stdout, { cut: patches.cut })),
     truncated: patches.cut,

@@ -47,22 +47,26 @@ export async function runGit(
   return { exitCode, stdout: out.text("latin1"), stderr: err.text("utf8"), cut: out.cut };
 }
 
-/** For what must succeed: throws what git said. */
-export async function askGit(engine: Engine, call: Parameters<typeof runGit>[1]): Promise<GitAnswer> {
+/** For what must succeed: throws what git said. `orPart`: the beginning of a long answer will do. */
+export async function askGit(
+  engine: Engine,
+  call: Parameters<typeof runGit>[1] & { orPart?: true },
+): Promise<GitAnswer> {
   const answer = await runGit(engine, call);
-  if (answer.exitCode === 0 || answer.cut) return answer;
-  const said = answer.stderr.trim();
-  const isNone = /not a git repository/i.test(said);
-  throw new HoldfastError(
-    isNone ? "not_found" : "git_failed",
-    isNone ? `${call.cwd} is in no git repository` : said,
-    {
-      hint: isNone
-        ? "give the path of a repository, or clone one first"
-        : "git said so; look at the repository",
-      details: { path: call.cwd, exitCode: answer.exitCode },
-    },
-  );
+  const { exitCode, stderr, cut } = answer;
+  if (cut && call.orPart !== true)
+    throw new HoldfastError("too_large", "git has more to say about this repository than an answer takes");
+  if (exitCode === 0 || cut) return answer;
+  const details = { path: call.cwd, exitCode };
+  if (/not a git repository/i.test(stderr))
+    throw new HoldfastError("not_found", `${call.cwd} is in no git repository`, {
+      hint: "give the path of a repository, or clone one first",
+      details,
+    });
+  throw new HoldfastError("git_failed", stderr.trim() || "git was ended before it gave an answer", {
+    hint: "look at the repository with git itself, in exec",
+    details: { ...details, reason: "other" },
+  });
 }
 
 class Collected {

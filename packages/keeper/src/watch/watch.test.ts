@@ -67,6 +67,11 @@ test("every kind of change, in order; a move is one event; links are not followe
     path: join(dir, "b"),
     directory: false,
   });
+  // What is written through the API is one event, without the name that it has before it is whole.
+  await keeper.request(`/v1/files?path=${dir}/api`, { method: "PUT", body: "1" });
+  await keeper.request(`/v1/files?path=${dir}/api2`, { method: "PUT", body: "2" });
+  await watcher.until((heard) => "path" in heard && heard.path === join(dir, "api2"));
+  expect(watcher.told.slice(expected.length)).toEqual([`created ${dir}/api`, `created ${dir}/api2`]);
   const name = Buffer.concat([Buffer.from(`${dir}/`), Buffer.from([0xff, 0x0a, 0x80])]);
   writeFileSync(name, "");
   const odd = await watcher.until((heard) => "pathBase64" in heard);

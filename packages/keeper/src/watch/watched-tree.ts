@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync } from "node:fs";
 import type { ResyncReason } from "@holdfast/protocol";
+import { PENDING_PREFIX } from "../files/pending.ts";
 import type { ByteChange } from "./coalesced.ts";
 import { bits, Inotify, type Notice } from "./inotify.ts";
 import { UnpairedMoves } from "./unpaired-moves.ts";
@@ -127,6 +128,8 @@ export class WatchedTree {
 
   #moved(from: Entry, to: Entry): void {
     const { isDirectory } = to;
+    // What was written aside and is put in its place now is new there, and that is all to be told of it.
+    if (isDraft(from.name)) return void this.#created(to);
     const [before, after] = [from.directory.pathOf(from.name), to.directory.pathOf(to.name)];
     this.#tell({ type: "moved", from: before, path: after, directory: isDirectory });
     this.#forget(to.directory.children.get(to.name)); // an empty directory that it took the place of
@@ -136,11 +139,11 @@ export class WatchedTree {
   }
 
   #tell(change: ByteChange): void {
-    this.#options.onChange(change);
+    if (!isDraft(change.path.slice(change.path.lastIndexOf("/") + 1))) this.#options.onChange(change);
   }
 
   #enter(parent: WatchedDirectory, name: string, { tell }: { tell: boolean }): void {
-    if (!this.#options.recursive) return;
+    if (!this.#options.recursive || isDraft(name)) return;
     this.#forget(parent.children.get(name));
     this.#watch(new WatchedDirectory({ name, parent }), { tell });
   }
@@ -202,6 +205,11 @@ interface Entry {
 interface Changed extends Pick<Entry, "directory" | "name"> {
   readonly mask: number;
   readonly cookie: number;
+}
+
+/** A name under which the keeper itself writes a file before it is whole. */
+function isDraft(name: string): boolean {
+  return name.startsWith(PENDING_PREFIX);
 }
 
 function namesIn(directory: WatchedDirectory): string[] {

@@ -56,7 +56,7 @@ export async function sync(
   const local = new LocalDirectory(node, await realDirectory(node, localDir, direction));
   const key = { url: place.scope.client.url, sandbox: place.sandbox, local: local.root, remote: remote.root };
   const state = await SyncState.open(node, options.stateFile ?? defaultStateFile(node, key));
-  const trees = await readTrees(node, { local, remote, state, ignore: options.ignore ?? [] });
+  const trees = await readTrees(node, { local, remote, state, ignore: options.ignore ?? [], direction });
   checkNotEmptied(state, trees, options);
   const result: SyncResult = {
     ...{ uploaded: [], downloaded: [], deletedRemote: [], deletedLocal: [] },
@@ -69,6 +69,9 @@ export async function sync(
   return result;
 }
 
+// What a write that was cut may have left, here and in the sandbox.
+const DRAFTS = [".holdfast-sync-*", ".holdfast-tmp-*"];
+
 interface Trees {
   readonly local: LocalTree;
   readonly remote: RemoteTree;
@@ -78,12 +81,18 @@ interface Trees {
 
 async function readTrees(
   node: NodeParts,
-  parts: { local: LocalDirectory; remote: RemoteDirectory; state: SyncState; ignore: string[] },
+  parts: {
+    local: LocalDirectory;
+    remote: RemoteDirectory;
+    state: SyncState;
+    ignore: string[];
+    direction: Direction;
+  },
 ): Promise<Trees> {
   const { local, remote, state } = parts;
-  const rules = new IgnoreRules().add("", [".git/", ...parts.ignore].join("\n"));
+  const rules = new IgnoreRules().add("", [".git/", ...DRAFTS, ...parts.ignore].join("\n"));
   const here = await readLocalTree(node, { root: local.root, rules, state });
-  const there = (await remote.tree()) ?? { files: new Map(), skipped: [] };
+  const there = (await remote.tree()) ?? nothingAt(remote.root, parts.direction);
   // Those of the sandbox count where there are none here: its build results are not to come down with the rest.
   const isNews = (path: string) => /(^|\/)\.gitignore$/.test(path) && !here.files.has(path);
   for await (const { file, bytes } of remote.read([...there.files.keys()].filter(isNews), "content"))
@@ -94,6 +103,14 @@ async function readTrees(
   const skipped = there.skipped.filter(({ path }) => !rules.ignoresFile(path));
   const remoteIds = await remoteIdsOf({ here, there, remote, state });
   return { local: here, remote: { ...there, skipped }, remoteIds };
+}
+
+function nothingAt(root: string, direction: Direction): RemoteTree {
+  if (direction !== "down") return { files: new Map(), skipped: [] };
+  throw new HoldfastError("not_found", `there is no directory ${root} in the sandbox`, {
+    hint: "check the path; nothing was changed here",
+    started: "no",
+  });
 }
 
 /** One whose etag we know was not touched; the others are hashed in the sandbox, if there is anything to compare. */
