@@ -52,6 +52,11 @@ test("a program on localhost inside is reached by name, with the headers it expe
   };
   expect(await fromOf("/seal")).toBe(from);
   expect(await fromOf("/after")).not.toBe(from);
+  // Said in one breath, they are answered one after the other.
+  client.say(["/1", "/2"].map((path) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`).join(""));
+  expect(await client.until('"url":"/1"')).not.toContain("/2");
+  await client.until('"url":"/2"');
+  await client.until("}");
   // The next request on the same connection is another one: it is judged by its own name.
   client.say(`HEAD /source?bytes=5 HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
   expect(await client.until("\r\n\r\n")).toContain("referrer-policy: same-origin\r\n");
