@@ -4,7 +4,11 @@ import type { Config, ProviderKind } from "./config.ts";
 import { currentKeeperBundle } from "./keeper-bundle.ts";
 
 /** The backend of that name, as the configuration has it. */
-export function createProvider(kind: ProviderKind, config: Config): Provider {
+export function createProvider(
+  kind: ProviderKind,
+  config: Config,
+  { tryAgain = false }: { tryAgain?: boolean } = {},
+): Provider {
   const { dataDir, allowedMounts } = config;
   const keeperBundle = currentKeeperBundle();
   switch (kind) {
@@ -12,7 +16,7 @@ export function createProvider(kind: ProviderKind, config: Config): Provider {
       return createLocalProvider({ dataDir, keeperBundle, allowedMounts });
     case "docker":
       return createDockerProvider({
-        ...{ dataDir, keeperBundle, allowedMounts, defaultImage: config.dockerImage },
+        ...{ dataDir, keeperBundle, allowedMounts, tryAgain, defaultImage: config.dockerImage },
         ...{ host: config.dockerHost, certPath: config.dockerCertPath, configDir: config.dockerConfigDir },
       });
     default:

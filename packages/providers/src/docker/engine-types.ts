@@ -58,6 +58,9 @@ export interface Image {
 }
 
 export interface Info {
+  /** Of the daemon and its data; Podman makes one up for each answer. */
+  readonly ID: string;
+  readonly ServerVersion: string;
   readonly DockerRootDir: string;
   readonly MemTotal: number;
   readonly KernelVersion: string;

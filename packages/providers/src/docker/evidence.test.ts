@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { InstanceRef } from "@holdfast/core";
 import { missingDocker } from "@holdfast/testkit";
@@ -40,6 +40,23 @@ describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${mi
         code: "launch_failed",
         message: expect.stringContaining("its container was removed"),
       });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "that a launch worked is believed by the next server on this daemon, unless it is told to try again",
+    async () => {
+      const said = async (options: { tryAgain?: boolean; keeperBundle?: string } = {}) => {
+        const checks = await machine.open(options).probe();
+        return checks.find(({ name }) => name === "instance")?.detail;
+      };
+      expect(await said()).toMatch(/made and removed in \d+ ms; its keeper is reached by a socket/);
+      expect(await said()).toMatch(/worked before with this daemon; its keeper is reached by a socket/);
+      expect(await said({ tryAgain: true })).toContain("made and removed");
+      const another = join(machine.dataDir, "another-keeper");
+      cpSync(machine.bundle, another, { recursive: true });
+      expect(await said({ keeperBundle: another })).toContain("made and removed");
     },
     TIMEOUT_MS,
   );

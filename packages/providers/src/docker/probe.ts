@@ -13,8 +13,8 @@ export interface ProbeContext {
   readonly image: string;
   askDaemon(): Promise<Info>;
   hasImage(): Promise<boolean>;
-  /** Launches an instance, for real, and removes it. Says how its keeper was reached. */
-  tryLaunch(): Promise<string>;
+  /** Launches an instance, for real, and removes it, or knows that it worked. Says how its keeper was reached. */
+  tryLaunch(): Promise<{ readonly how: string; readonly isRecalled: boolean }>;
 }
 
 /** Tries what a sandbox needs, for real, and says what to type where something is missing. */
@@ -51,9 +51,10 @@ function checkWay(context: ProbeContext): Check[] {
 
 async function tried({ tryLaunch }: ProbeContext): Promise<string> {
   const started = performance.now();
-  const reached = await tryLaunch();
+  const { how, isRecalled } = await tryLaunch();
+  if (isRecalled) return `a container with its keeper worked before with this daemon; ${how}`;
   const ms = Math.round(performance.now() - started);
-  return `a container with its keeper was made and removed in ${ms} ms; ${reached}`;
+  return `a container with its keeper was made and removed in ${ms} ms; ${how}`;
 }
 
 function checkLimits(info: Info): Check {

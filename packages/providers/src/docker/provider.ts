@@ -29,10 +29,11 @@ import { observeInstance } from "./observe.ts";
 import { pauseInstance, resumeInstance } from "./pause.ts";
 import { probeDocker } from "./probe.ts";
 import { Pulls } from "./pull.ts";
-import { decideReach } from "./reach.ts";
+import { type Decided, decideReach } from "./reach.ts";
 import { untilReady } from "./ready.ts";
 import { stopInstance } from "./stop.ts";
-import { TRIAL_TIMEOUT_MS } from "./trial.ts";
+import { removeAbandoned, TRIAL_TIMEOUT_MS } from "./trial.ts";
+import { recall, remember } from "./trial-memory.ts";
 
 export interface DockerProviderOptions {
   /** The run directories of instances are in `docker/` there. */
@@ -49,6 +50,8 @@ export interface DockerProviderOptions {
   readonly reach?: Reach | undefined;
   /** For sandboxes that do not name one. */
   readonly defaultImage?: string | undefined;
+  /** Whether a probe launches an instance also where that worked before. */
+  readonly tryAgain?: boolean | undefined;
   /** What of this machine sandboxes may see; without it, nothing. */
   readonly allowedMounts?: readonly AllowedMount[] | undefined;
 }
@@ -94,10 +97,19 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     await untilReady(ref, { api, layout, signal });
   };
 
+  const decide = (): Promise<Decided> => {
+    const as = (way: Reach): Provider => ({
+      ...provider,
+      launch: (ref, plan, signal) => launch(ref, plan, { signal, reach: way }),
+    });
+    return decideReach(api, { now: Date.now(), as, lookAround: (signal) => farDisk.measure(signal) });
+  };
+
   const provider: Provider = {
     kind: "docker",
     get capabilities() {
-      return capabilitiesOf(known, mounts.allowed);
+      // Their paths are ours: what is there on another machine, its operator did not allow.
+      return capabilitiesOf(known, reach === "files" ? mounts.allowed : []);
     },
     probe: () =>
       probeDocker({
@@ -106,16 +118,13 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         hasImage: async () =>
           (await findImage(api, defaultImage, AbortSignal.timeout(TRIAL_TIMEOUT_MS))) !== undefined,
         tryLaunch: async () => {
-          const as = (way: Reach): Provider => ({
-            ...provider,
-            launch: (ref, plan, signal) => launch(ref, plan, { signal, reach: way }),
-          });
-          const decided = await decideReach(api, {
-            ...{ now: Date.now(), as },
-            lookAround: (signal) => farDisk.measure(signal),
-          });
+          const tried = { layout, keeperBundle, info: await info(AbortSignal.timeout(TRIAL_TIMEOUT_MS)) };
+          const before = options.tryAgain ? undefined : await recall(tried);
+          const decided = before ?? (await decide());
+          if (before === undefined) await remember(tried, decided);
+          else await removeAbandoned(provider, Date.now(), AbortSignal.timeout(TRIAL_TIMEOUT_MS));
           reach = decided.reach;
-          return describeReach(decided);
+          return { how: describeReach(decided), isRecalled: before !== undefined };
         },
       }),
     prepare: (spec, signal) => namingDisks(disks(), () => pulls.prepare(spec.image ?? defaultImage, signal)),
@@ -150,7 +159,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   return provider;
 }
 
-function describeReach({ reach, because }: { reach: Reach; because?: string }): string {
+function describeReach({ reach, because }: Decided): string {
   if (reach === "files") return "its keeper is reached by a socket in the data dir";
   return `its keeper is reached by the daemon's API, because by files it is not: ${because}`;
 }

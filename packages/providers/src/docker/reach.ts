@@ -7,6 +7,12 @@ import { withTrialImage } from "./trial-image.ts";
 /** By the API the keeper's bundle is sent first, once for each release: 100 MB, over whatever line. */
 const SENDING_TIMEOUT_MS = 300_000;
 
+export interface Decided {
+  readonly reach: Reach;
+  /** Why not the simpler way. */
+  readonly because?: string;
+}
+
 /**
  * Launches for real, in the one way and then in the other, and says which one works: there are too many ways in which a
  * daemon may not share our files, or our kernel, to ask for each. Throws why the first did not work if none does.
@@ -19,7 +25,7 @@ export async function decideReach(
     /** What only an instance there can find out. */
     lookAround: (signal: AbortSignal) => Promise<unknown>;
   },
-): Promise<{ reach: Reach; because?: string }> {
+): Promise<Decided> {
   const { now, as, lookAround } = options;
   const signal = AbortSignal.timeout(TRIAL_TIMEOUT_MS);
   return withTrialImage(api, { now, signal }, async (image) => {

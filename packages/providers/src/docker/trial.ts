@@ -40,7 +40,8 @@ function trialPlan(image: string | undefined): LaunchPlan {
   return { spec, hostname: "probe", secret, lifetimeSeconds: 60, fence: 1 };
 }
 
-async function removeAbandoned(provider: Provider, now: number, signal: AbortSignal): Promise<void> {
+/** What a trial left that was killed in the middle. */
+export async function removeAbandoned(provider: Provider, now: number, signal: AbortSignal): Promise<void> {
   const found = (await provider.discover(signal)).filter(
     ({ ref, createdAt }) =>
       ref.installationId === TRIAL_INSTALLATION && createdAt !== null && createdAt < now - ABANDONED_MS,
