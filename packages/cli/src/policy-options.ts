@@ -9,6 +9,7 @@ export interface PolicyOptions extends EndOptions {
 }
 
 export interface EndOptions {
+  snapshotOnReap?: boolean;
   lifetime?: number;
   onIdle?: Policy["onIdle"];
   maxLifetime?: number | "none";
@@ -46,6 +47,8 @@ export function addEndOptions(
         "keep",
       ]),
     )
+    .option("--snapshot-on-reap", "copy its files before idleness or its hard end takes them")
+    .option("--no-snapshot-on-reap", "let them go")
     .option("--max-lifetime <time>", "a hard end after this time, whatever it does then; or none", parseEnd)
     .option(
       "--turn-timeout <time>",
@@ -68,8 +71,15 @@ export function policyOf(options: PolicyOptions): Pick<CreateSandbox, keyof Poli
   };
 }
 
-export function endOf({ lifetime, onIdle, maxLifetime, turnTimeout }: EndOptions): UpdateSandbox {
+export function endOf({
+  snapshotOnReap,
+  lifetime,
+  onIdle,
+  maxLifetime,
+  turnTimeout,
+}: EndOptions): UpdateSandbox {
   return {
+    ...(snapshotOnReap !== undefined && { snapshotOnReap }),
     ...(lifetime !== undefined && { lifetimeSeconds: lifetime }),
     ...(onIdle !== undefined && { onIdle }),
     ...(maxLifetime !== undefined && { maxLifetimeSeconds: maxLifetime === "none" ? null : maxLifetime }),

@@ -17,6 +17,7 @@ export function policyOf(asked: Partial<Pick<CreateSandbox, keyof Policy>>): Pol
     lifetimeSeconds: asked.lifetimeSeconds ?? DEFAULT_LIFETIME_SECONDS,
     maxLifetimeSeconds: asked.maxLifetimeSeconds ?? null,
     turnTimeoutSeconds: asked.turnTimeoutSeconds ?? DEFAULT_TURN_TIMEOUT_SECONDS,
+    ...(asked.snapshotOnReap !== undefined && { snapshotOnReap: asked.snapshotOnReap }),
     persistAcrossRestarts: asked.persistAcrossRestarts ?? true,
   };
 }

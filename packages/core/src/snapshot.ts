@@ -1,4 +1,5 @@
 import type { SandboxSpec, SnapshotOrigin, SnapshotPart, SnapshotState } from "@holdfast/protocol";
+import type { SandboxRow } from "./lease.ts";
 import type { DiskObservation, SandboxRef } from "./provider.ts";
 
 /** What a snapshot holds, once it is whole. */
@@ -136,3 +137,11 @@ export function nextSnapshotStep(
 function isExpired({ expiresAt }: SnapshotRow, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;
 }
+
+/** Whether its files are to be copied before they go: nobody asked for their end, and somebody wants them kept. */
+export function savesFiles({ policy, desired, deleteReason, lastDeath }: SandboxRow): boolean {
+  if (policy.snapshotOnReap !== true || lastDeath === null) return false;
+  return REAPED.has(desired === "deleted" ? (deleteReason ?? "") : lastDeath.cause);
+}
+
+const REAPED: ReadonlySet<string> = new Set(["idle", "max_lifetime"]);

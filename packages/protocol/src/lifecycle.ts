@@ -8,6 +8,7 @@ export const UpdateSandbox = Policy.pick({
   onIdle: true,
   maxLifetimeSeconds: true,
   turnTimeoutSeconds: true,
+  snapshotOnReap: true,
 })
   .partial()
   .extend({ labels: Labels.optional() });

@@ -1,10 +1,12 @@
-import type { Holding } from "@holdfast/core";
+import { type Holding, savesFiles } from "@holdfast/core";
 import { type EffectDeps, isUnreachable, messageOf, providerOf } from "./effects.ts";
 import { type Shift, TicketLost } from "./shift.ts";
 
 /** A large tree takes more than one call: what was removed stays removed. */
 const DISK_CALL_MS = 40_000;
 const DISK_RETRY_MS = 10_000;
+/** How often to look whether the copy of a disk is made that must be there before the disk goes. */
+const COPY_LOOK_MS = 500;
 /** Nothing that was ever sent for a sandbox arrives so late, and no client remembers a generation for longer. */
 const TOMBSTONE_MS = 30 * 86_400_000;
 
@@ -12,6 +14,8 @@ export async function removeDisk(holding: Holding, shift: Shift, deps: EffectDep
   const { store, hosts } = deps;
   const { sandbox } = holding;
   try {
+    if (savesFiles(sandbox) && !(await deps.haveCopy(holding)))
+      return await waitForCopy(holding, shift, deps);
     await shift.prepare(DISK_CALL_MS);
     const ref = { installationId: await store.installationId(), sandboxId: sandbox.id };
     const seen = await shift.act({ ms: DISK_CALL_MS }, (signal) =>
@@ -24,6 +28,12 @@ export async function removeDisk(holding: Holding, shift: Shift, deps: EffectDep
     if (error instanceof TicketLost) throw error;
     await missed(holding, { error, shift }, deps);
   }
+}
+
+/** It is being made, which was begun just now or before: what is to go stays until it is there. */
+async function waitForCopy(holding: Holding, shift: Shift, { store }: EffectDeps): Promise<void> {
+  const diskRetryAt = (await store.now()) + COPY_LOOK_MS;
+  await store.save(holding, { sandbox: { diskRetryAt } }, shift.ticket);
 }
 
 async function missed(

@@ -36,6 +36,8 @@ export interface EffectDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly orphanLimitSeconds: number;
+  /** Whether there is a snapshot of its files, which is begun if there is none. Throws why there cannot be one now. */
+  readonly haveCopy: (holding: Holding) => Promise<boolean>;
   /** Something changed outside: the sandbox must be looked at again. */
   readonly kick: (sandboxId: string) => void;
   /** Aborted when the server shuts down: what is half done is left for the next start, not undone. */

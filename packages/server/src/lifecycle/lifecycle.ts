@@ -94,6 +94,7 @@ export class Lifecycle<Link extends KeeperControl> {
     const reconciler = new Reconciler({
       ...parts,
       afterAbsence: () => absence.giveBack(),
+      haveCopy: (holding) => snapshots.haveCopy(holding),
       random,
       orphanLimitSeconds,
       lanes,

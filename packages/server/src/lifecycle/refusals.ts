@@ -56,6 +56,14 @@ export function checkBound({ isShared }: Pick<Store, "isShared">, policy: Partia
   );
 }
 
+export function checkCopies({ kind, snapshots }: Provider, { snapshotOnReap }: Partial<Policy>): void {
+  if (snapshotOnReap !== true || snapshots !== undefined) return;
+  throw new HoldfastError("unsupported", `provider ${kind} cannot make snapshots`, {
+    hint: "leave out snapshotOnReap, or choose a provider that can",
+    started: "no",
+  });
+}
+
 export function noSuchSnapshot(idOrName: string): HoldfastError {
   return new HoldfastError("not_found", `there is no snapshot ${idOrName}`, {
     hint: "list them: `holdfast snapshot ls`, GET /v1/snapshots",

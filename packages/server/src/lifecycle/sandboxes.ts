@@ -34,6 +34,7 @@ import {
   type Asked,
   absent,
   checkBound,
+  checkCopies,
   checkMemory,
   checkPlace,
   deleting,
@@ -92,6 +93,7 @@ export class Sandboxes<Link extends KeeperControl> {
     const provider = this.#provider(spec.provider ?? snapshot?.provider);
     checkSupported(provider, spec);
     checkPlace(provider, snapshot);
+    checkCopies(provider, policy);
     checkBound(store, policy);
     const id = newId("sandbox");
     const asked = {

@@ -26,6 +26,8 @@ import type { NewId } from "./waker.ts";
 
 /** To list, or to remove: a large one takes more than one call, and what was removed stays removed. */
 const CALL_MS = 40_000;
+/** Long enough for somebody to miss them after a weekend. */
+const KEEP_REAPED_SECONDS = 7 * 86_400;
 /** How often to look whether another server is done. */
 const LOOK_EVERY_MS = 100;
 
@@ -74,6 +76,21 @@ export class Snapshots {
     const fill: Fill = async (vault, ref, note, options) =>
       vault.make(ref, { installationId: ref.installationId, sandboxId }, note, options);
     return this.make({ ...wanted, provider, sandboxId, generation, spec }, making, fill);
+  }
+
+  /**
+   * The copy that must be there before the reaper takes the files. One that failed is begun anew, and why it failed is
+   * thrown: the files stay until it works.
+   */
+  async haveCopy(holding: Holding): Promise<boolean> {
+    const { id, generation } = holding.sandbox;
+    const name = `auto-${id}-g${generation}`;
+    const found = await this.#deps.store.snapshot(name);
+    if (found?.phase === "ready") return true;
+    if (found?.phase === "making" || found?.phase === "deleting") return false;
+    await this.begin(holding, { name, expiresInSeconds: KEEP_REAPED_SECONDS }, { origin: "reap" });
+    if (found === undefined) return false;
+    throw new Error(`its files are not removed before they are copied: ${found.failure}`);
   }
 
   async make(
