@@ -354,7 +354,7 @@ function diskOf({ installationId, sandboxId }: InstanceRef): Found {
 async function answers(observed: Observation): Promise<boolean> {
   if (observed.state !== "running") return false;
   try {
-    await fetch("http://keeper/", { unix: observed.keeper.path, signal: AbortSignal.timeout(2_000) });
+    await fetch("http://keeper/", { unix: observed.keeper.path, signal: soon() });
     return true;
   } catch {
     return false;
