@@ -56,6 +56,11 @@ withPrevious(
       expect(await same.exec("echo in a turn")).toMatchObject({ stdout: "in a turn\n" });
       await turn.end();
 
+      // Its keeper knows of no ports: whoever visits is told so, and the address is good for the next one.
+      const { host, port } = new URL((await same.ports.expose(3000)).url);
+      const visit = await fetch(`http://127.0.0.1:${port}/`, { headers: { Host: host } });
+      expect([visit.status, await visit.text()]).toEqual([501, expect.stringContaining("is older than")]);
+
       // Its keeper cannot say whether it is idle: it goes on, and is not asked again and again.
       await same.update({ lifetimeSeconds: 1 });
       await Bun.sleep(3_500);
