@@ -48,8 +48,9 @@ export class TestWatcher implements AsyncDisposable {
   }
 
   /** Waits until what was heard makes exactly these files. */
-  async untilPaths(wanted: () => string[]): Promise<void> {
-    await this.#waitFor(() => Bun.deepEquals([...this.paths].sort(), wanted().sort()) || undefined);
+  async untilPaths(wanted: readonly string[]): Promise<void> {
+    const isThere = () => this.paths.size === wanted.length && wanted.every((path) => this.paths.has(path));
+    await this.#waitFor(() => isThere() || undefined);
   }
 
   /** In short, without `ready`: type and path. */
