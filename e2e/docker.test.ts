@@ -64,3 +64,30 @@ onDocker(
   },
   60_000,
 );
+
+onDocker(
+  "files, archives and uploads are the same in a container",
+  async () => {
+    const sandbox = await Sandbox.create({ name: "boxed-files" }, server.at);
+    const { files } = sandbox;
+    await files.write("/workspace/a/run.sh", "#!/bin/sh\necho ran\n", { parents: true, mode: 0o755 });
+    expect((await sandbox.exec(["/workspace/a/run.sh"])).stdout).toBe("ran\n");
+    expect(await files.write("/etc/passwd", "x").catch((error) => error.code)).toBe("forbidden");
+    await files.writeTar("/home/user/copy", await files.readTar("/workspace/a"));
+    const facts = async (top: string) =>
+      (await Array.fromAsync(files.list(top, { hash: "sha256" }))).map(
+        ({ name, type, mode, links, target, sha256 }) => [name, type, mode, links, target, sha256],
+      );
+    expect(await facts("/home/user/copy")).toEqual(await facts("/workspace/a"));
+    const content = new Blob([new Uint8Array(20_000_000).fill(7)]);
+    await files.upload("/workspace/big", content);
+    expect((await files.stat("/workspace/big")).sizeBytes).toBe(content.size);
+    expect((await Array.fromAsync(files.list("/workspace", { depth: 2 }))).map(({ name }) => name)).toEqual([
+      "a",
+      "run.sh",
+      "big",
+    ]);
+    await sandbox.delete();
+  },
+  60_000,
+);

@@ -29,6 +29,7 @@ const commands: Record<string, Entry> = {
   logs: { summary: "print the output of a process or command", load: () => import("./commands/logs.ts") },
   kill: { summary: "end a process with everything it started", load: () => import("./commands/kill.ts") },
   port: { summary: "give a port of a sandbox an address", load: () => import("./commands/port.ts") },
+  cp: { summary: "copy files into a sandbox, or out of it", load: () => import("./commands/cp.ts") },
   start: { summary: "start stopped sandboxes", load: () => import("./commands/start.ts") },
   pause: { summary: "freeze what runs in sandboxes", load: () => import("./commands/pause.ts") },
   resume: { summary: "let paused sandboxes run on", load: () => import("./commands/resume.ts") },

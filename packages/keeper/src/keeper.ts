@@ -8,6 +8,8 @@ import { UseClock } from "./engine/use-clock.ts";
 import { execRoutes } from "./exec/exec-routes.ts";
 import { filesRoutes } from "./files/files-routes.ts";
 import { Pending } from "./files/pending.ts";
+import { uploadRoutes } from "./files/upload-routes.ts";
+import { Uploads } from "./files/uploads.ts";
 import { gitRoutes } from "./git/routes.ts";
 import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
@@ -57,7 +59,11 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
   const terminals = new Terminals(engine);
   const fileWatches = new FileWatches();
   const pending = new Pending(boot.stateDir);
-  const recovered = pending.recover();
+  const uploads = new Uploads(boot.stateDir);
+  const recovered: Promise<unknown> = pending
+    .recover()
+    .then(() => uploads.expire(engine.now))
+    .catch((error: unknown) => process.stderr.write(`leftovers of files could not be removed: ${error}\n`));
   const lastEnd = readLastEnd(boot);
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
 
@@ -84,6 +90,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...execRoutes(engine),
     ...filesRoutes({ pending, recovered }),
     ...batchRoutes({ pending, recovered }),
+    ...uploadRoutes({ uploads, recovered }),
     ...processRoutes(engine),
     ...portRoutes({ gate: lifecycle.gate, use: engine.use }),
     ...sessionRoutes(engine, sessions),

@@ -40,3 +40,12 @@ export const TarResult = z.object({
   sizeBytes: z.number().int().describe("of all files together, with their holes"),
 });
 export type TarResult = z.infer<typeof TarResult>;
+
+/** A large file on its way in, in parts: what has arrived stays, also over a lost connection or a restart. */
+export const Upload = z.object({
+  uploadId: z.string(),
+  path: z.string(),
+  offset: z.number().int().describe("how many bytes have arrived: where the next part begins"),
+  expiresAt: z.string().describe("when it is removed if no part comes"),
+});
+export type Upload = z.infer<typeof Upload>;

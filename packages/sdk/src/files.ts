@@ -4,6 +4,7 @@ import { type FilePath, fileQuery } from "./file-paths.ts";
 import { type ReadOptions, readFile } from "./read-file.ts";
 import { conditionHeaders, type Scope } from "./scope.ts";
 import { type SyncOptions, type SyncResult, sync } from "./sync/sync.ts";
+import { type UploadOptions, uploadFile } from "./upload.ts";
 
 /** Options of every call about files. */
 export interface FileOptions {
@@ -119,6 +120,19 @@ export class Files {
     const body = typeof content === "string" ? new TextEncoder().encode(content) : content;
     const again = isRepeatable ? "safe" : "never";
     return this.#call({ method: "PUT", action: "", paths: { path }, query, options, headers, body, again });
+  }
+
+  /**
+   * Writes a large file in parts. It goes on by itself after a lost connection or a restart, where `write` would begin
+   * again; with an `uploadId` of your own, also in another program.
+   *
+   * @example
+   * ```ts
+   * await sbx.files.upload("/workspace/model.bin", Bun.file("model.bin"), { onProgress: console.log });
+   * ```
+   */
+  upload(path: FilePath, content: Blob, options: UploadOptions = {}): Promise<FileInfo> {
+    return uploadFile(this.#scope, path, content, options);
   }
 
   /** What a path is; of a symlink, the link itself. `not_found` if there is nothing. */

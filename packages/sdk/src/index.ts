@@ -74,5 +74,6 @@ export type { TerminalEvent } from "./terminal-output.ts";
 export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";
 export type { EventOptions } from "./timeline.ts";
 export { type BeginTurnOptions, Turn } from "./turns.ts";
+export type { UploadOptions } from "./upload.ts";
 export type { LogMatch, WaitForLogOptions } from "./wait-for-log.ts";
 export type { FileEvent, WatchOptions } from "./watch.ts";

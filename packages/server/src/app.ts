@@ -26,6 +26,7 @@ import { sessionRoutes } from "./routes/sessions.ts";
 import { snapshotRoutes } from "./routes/snapshots.ts";
 import { terminalRoutes } from "./routes/terminals.ts";
 import { turnRoutes } from "./routes/turns.ts";
+import { uploadRoutes } from "./routes/uploads.ts";
 import { watchRoutes } from "./routes/watch.ts";
 import type { TerminalRelay } from "./terminal-relay.ts";
 
@@ -125,6 +126,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", gitRoutes(deps));
   app.route("/v1", fileRoutes(deps));
   app.route("/v1", fileBatchRoutes(deps));
+  app.route("/v1", uploadRoutes(deps));
   app.route("/v1", portRoutes(deps));
   app.route("/v1", snapshotRoutes(deps));
   app.route("/v1", operatorRoutes(deps));

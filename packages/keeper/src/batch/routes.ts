@@ -5,7 +5,13 @@ import { applyBatch } from "./apply.ts";
 import { readBatch } from "./read.ts";
 
 /** Many small files in one request: what a sync needs, for which a request a file would be too slow. */
-export function batchRoutes({ pending, recovered }: { pending: Pending; recovered: Promise<void> }): Routes {
+export function batchRoutes({
+  pending,
+  recovered,
+}: {
+  pending: Pending;
+  recovered: Promise<unknown>;
+}): Routes {
   return {
     "/v1/files/batch": {
       POST: async (call) => {

@@ -7,6 +7,7 @@ import { makeDirectoryAt } from "./make-directory.ts";
 import { moveFile } from "./move.ts";
 import { type Target, targetIn } from "./paths.ts";
 import type { Pending } from "./pending.ts";
+import { bodyOf, conditionsOf, Flag, Mode, where } from "./queries.ts";
 import { readFile } from "./read.ts";
 import { deleteFile } from "./remove.ts";
 import { makeStaging } from "./staging.ts";
@@ -14,14 +15,6 @@ import { statFile } from "./stat.ts";
 import { unpack } from "./tar-in.ts";
 import { openForTar } from "./tar-out.ts";
 import { writeFile } from "./write.ts";
-
-// Paths are read from the query as bytes; here they are only known to be there.
-const where = { path: z.string(), root: z.string().optional() };
-const Flag = z.stringbool().default(false);
-const Mode = z
-  .string()
-  .regex(/^[0-7]{3,5}$/, "must be octal, such as 0644")
-  .transform((text) => Number.parseInt(text, 8) & 0o7777);
 
 const PathQuery = z.strictObject(where);
 const WriteQuery = z.strictObject({ ...where, mode: Mode.optional(), sync: Flag, parents: Flag });
@@ -54,7 +47,13 @@ const MoveQuery = z.strictObject({
 const DeleteQuery = z.strictObject({ ...where, recursive: Flag });
 
 /** Files, as the work's user. Every one of these is use of the sandbox, also while its bytes are on their way. */
-export function filesRoutes({ pending, recovered }: { pending: Pending; recovered: Promise<void> }): Routes {
+export function filesRoutes({
+  pending,
+  recovered,
+}: {
+  pending: Pending;
+  recovered: Promise<unknown>;
+}): Routes {
   const on = async <T>(target: Target, work: () => T | Promise<T>): Promise<T> => {
     await recovered;
     return about(target, work);
@@ -70,7 +69,7 @@ export function filesRoutes({ pending, recovered }: { pending: Pending; recovere
         const query = call.query(WriteQuery);
         const target = targetIn(call.request.url);
         return on(target, async () => {
-          const { created, file } = await writeFile({ ...writeOf(call), ...query, target }, pending);
+          const { created, file } = await writeFile({ ...sentWith(call), ...query, target }, pending);
           return Response.json(file, { status: created ? 201 : 200, headers: { ETag: `"${file.etag}"` } });
         });
       },
@@ -94,7 +93,7 @@ export function filesRoutes({ pending, recovered }: { pending: Pending; recovere
         const target = targetIn(call.request.url);
         return on(target, async () => {
           await using staging = await makeStaging(target, { pending, parents });
-          const { body, check } = writeOf(call);
+          const { body, check } = sentWith(call);
           return Response.json(await unpack(body, staging, { limits, check }));
         });
       },
@@ -171,13 +170,6 @@ function answerTar(call: Call, target: Target): Response {
   });
 }
 
-function writeOf({ request, checkClaim }: Call) {
-  return {
-    body: request.body ?? emptyBody(),
-    ifMatch: request.headers.get("If-Match"),
-    ifNoneMatch: request.headers.get("If-None-Match"),
-    check: checkClaim,
-  };
+function sentWith(call: Call) {
+  return { ...conditionsOf(call), body: bodyOf(call), check: call.checkClaim };
 }
-
-async function* emptyBody(): AsyncGenerator<Uint8Array> {}

@@ -5,28 +5,15 @@ import { z } from "zod";
 import { type App, type AppDeps, type AppEnv, newApp } from "../app.ts";
 import { askedBy, workHeaders } from "../http/asked.ts";
 import { ask, askFor, passThrough, queryOf, repeatable, tell, touched } from "../http/proxy.ts";
+import { bytes, conditionsOf, flag, mode, parents, where, writeHeaders } from "./file-shapes.ts";
 import { answer, byId, refusals } from "./shared.ts";
 
-/** The keeper reads paths from the query itself, as bytes; here the query is only described and looked over. */
-const where = z.object({
-  path: z.string().describe("absolute; percent-encoded bytes, so any name can be said"),
-  root: z.string().optional().describe("a directory above it that nothing on the way may lead out of"),
-});
-const flag = (text: string) => z.enum(["true", "false"]).optional().describe(text);
-const mode = z.string().optional().describe("permissions, octal, such as 0644");
 const hash = z.literal("sha256").optional().describe("also the hash of files' content");
-const parents = flag("make directories that are missing on the way");
 
 const readHeaders = workHeaders.extend({
   range: z.string().optional().describe("one range of bytes, such as bytes=0-1023"),
   "if-match": z.string().optional().describe("refuse with precondition_failed if its etag is another"),
 });
-const writeHeaders = workHeaders.extend({
-  "if-match": z.string().optional().describe("replace it only if its etag is still this one"),
-  "if-none-match": z.string().optional().describe("*: only if there is none yet"),
-});
-const bytes = { schema: z.string().meta({ format: "binary" }) };
-
 const read = createRoute({
   operationId: "readFile",
   method: "get",
@@ -212,9 +199,4 @@ export function fileRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     c.json(await ask(c, await inUse(c), { method: "POST", path: path(c, "/move") }, FileInfo), 200),
   );
   return app;
-}
-
-function conditionsOf(c: Context<AppEnv>): Record<string, string> {
-  const named = ["if-match", "if-none-match"].map((name) => [name, c.req.header(name)] as const);
-  return Object.fromEntries(named.filter((pair): pair is readonly [string, string] => pair[1] !== undefined));
 }

@@ -1,0 +1,171 @@
+// What goes in comes out: `HOLDFAST_FILES_FULL=1` does it with 2 GB and 20,000 files.
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Sandbox } from "holdfast";
+import { describeTree, makeOddTree } from "../packages/keeper/src/files/test-tree.ts";
+import { holdfastBin, keeperPid, run, TestServer } from "./harness.ts";
+
+const isFull = process.env.HOLDFAST_FILES_FULL === "1";
+const BIG_BYTES = (isFull ? 2048 : 64) * 1024 * 1024;
+const TREE_FILES = isFull ? 20_000 : 600;
+// Far less than the file: what streams does not gather.
+const MOST_GROWTH_MIB = 200;
+
+let server: TestServer;
+let sandbox: Sandbox;
+let dir: string;
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "holdfast-copy-"));
+  server = await TestServer.start();
+  sandbox = await Sandbox.create({ name: "copy", network: "none" }, server.at);
+}, 30_000);
+afterAll(async () => {
+  await server.dispose();
+  rmSync(dir, { recursive: true, force: true });
+}, 60_000);
+
+const holdfast = (...args: string[]) =>
+  run([holdfastBin, ...args], { env: { HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token } });
+const copied = async (from: string, to: string) => {
+  const before = performance.now();
+  expect(await holdfast("cp", from, to)).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+  if (isFull) process.stderr.write(`cp ${from} ${to}: ${Math.round(performance.now() - before)} ms\n`);
+};
+
+test(
+  `a file of ${BIG_BYTES} bytes comes back equal, and nobody's memory grows with it`,
+  async () => {
+    const hash = makeBig(join(dir, "big"));
+    const pids = { server: server.pid, keeper: await keeperPid(sandbox) };
+    await copied(join(dir, "big"), "copy:/workspace/"); // once before, so that all code is loaded
+    using watching = watchMemory(pids);
+    await copied(join(dir, "big"), "copy:/workspace/again");
+    expect((await sandbox.files.stat("/workspace/again", { hash: "sha256" })).sha256).toBe(hash);
+    await copied("copy:/workspace/again", join(dir, "back"));
+    const growth = watching.seen();
+    if (isFull) process.stderr.write(`Pss, MiB: ${JSON.stringify(growth)}\n`);
+    expect(hashOf(join(dir, "back"))).toBe(hash);
+    for (const { first, most } of Object.values(growth)) expect(most - first).toBeLessThan(MOST_GROWTH_MIB);
+    await sandbox.files.delete("/workspace/big");
+  },
+  isFull ? 600_000 : 120_000,
+);
+
+test(
+  `a tree of ${TREE_FILES} files with odd names, links, modes and holes comes back equal`,
+  async () => {
+    const tree = join(dir, "tree");
+    makeOddTree(tree);
+    chmodSync(join(tree, "mode-3"), 0o711); // a setuid bit does not come out of a sandbox
+    for (let i = 0; i < TREE_FILES; i++) {
+      if (i % 100 === 0) mkdirSync(join(tree, `bulk-${i}`));
+      writeFileSync(join(tree, `bulk-${i - (i % 100)}`, `file ${i}`), `content of ${i}\n`.repeat(i % 50));
+    }
+    const whole = describeTree(tree);
+    expect(whole.size).toBeGreaterThan(TREE_FILES);
+    await copied(tree, "copy:/workspace/tree");
+    await copied("copy:/workspace/tree", join(dir, "tree-back"));
+    expect(describeTree(join(dir, "tree-back"))).toEqual(whole);
+    const through = `${holdfastBin} cp copy:/workspace/tree - | ${holdfastBin} cp - copy:/workspace/through`;
+    const env = { HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token };
+    expect(await run(["sh", "-c", through], { env })).toMatchObject({ exitCode: 0 });
+    await sandbox.exec("chmod u+w /workspace/tree/closed"); // no more than `rm -r` does `delete` empty what is closed
+    await sandbox.files.delete("/workspace/tree", { recursive: true });
+    await copied("copy:/workspace/through", join(dir, "through"));
+    expect(describeTree(join(dir, "through"))).toEqual(whole);
+  },
+  isFull ? 600_000 : 120_000,
+);
+
+test("an upload goes on where it was after kill -9 of the server and of the keeper", async () => {
+  makeBig(join(dir, "parts"), 48 * 1024 * 1024);
+  const kills = [
+    () => server.restart("SIGKILL"),
+    async () => process.kill(await keeperPid(sandbox), "SIGKILL"),
+  ];
+  const arrived: number[] = [];
+  let killing: Promise<unknown> = Promise.resolve();
+  const uploading = sandbox.files.upload("/workspace/parts", Bun.file(join(dir, "parts")), {
+    onProgress: (bytes) => {
+      arrived.push(bytes);
+      const kill = bytes > 0 ? kills.shift() : undefined;
+      if (kill !== undefined) killing = kill();
+    },
+  });
+  await uploading;
+  await killing;
+  expect(kills).toHaveLength(0);
+  // It never went back to the beginning.
+  expect(arrived).toEqual([...arrived].sort((a, b) => a - b));
+  expect((await sandbox.files.stat("/workspace/parts", { hash: "sha256" })).sha256).toBe(
+    hashOf(join(dir, "parts")),
+  );
+  expect((await sandbox.exec("ls -A /workspace | grep tmp; ls /.holdfast/state/files/uploads")).stdout).toBe(
+    "",
+  );
+}, 120_000);
+
+test("cp says what is wrong, and how it is said right", async () => {
+  const neither = await holdfast("cp", "a", "b");
+  expect([neither.exitCode, neither.stderr]).toEqual([2, expect.stringContaining("SANDBOX:/path")]);
+  const missing = await holdfast("cp", "copy:/workspace/nothing", dir);
+  expect([missing.exitCode, missing.stderr]).toEqual([
+    1,
+    expect.stringContaining("there is no /workspace/nothing"),
+  ]);
+});
+
+/** Random enough to be no accident, cheap enough for gigabytes. */
+function makeBig(path: string, size = BIG_BYTES): string {
+  const chunk = Buffer.allocUnsafe(4 * 1024 * 1024);
+  crypto.getRandomValues(chunk.subarray(0, 65_536));
+  for (let at = 65_536; at < chunk.length; at += 65_536) chunk.copy(chunk, at, 0, 65_536);
+  const fd = openSync(path, "w");
+  for (let at = 0; at < size; at += chunk.length) {
+    chunk.writeUInt32LE(at / chunk.length);
+    writeSync(fd, chunk);
+  }
+  closeSync(fd);
+  return hashOf(path);
+}
+
+function hashOf(path: string): string {
+  const { stdout } = Bun.spawnSync(["sha256sum", path]);
+  return stdout.toString().split(" ")[0] ?? "";
+}
+
+function watchMemory<K extends string>(pids: Record<K, number>) {
+  const seen = Object.fromEntries(
+    Object.entries<number>(pids).map(([name, pid]) => [name, { first: pssMiB(pid), most: 0 }]),
+  ) as Record<K, { first: number; most: number }>;
+  const look = () => {
+    for (const name of Object.keys(pids) as K[])
+      seen[name].most = Math.max(seen[name].most, pssMiB(pids[name]));
+  };
+  const timer = setInterval(look, 100);
+  return {
+    seen() {
+      look();
+      return seen;
+    },
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+function pssMiB(pid: number): number {
+  const text = existsSync(`/proc/${pid}`) ? readFileSync(`/proc/${pid}/smaps_rollup`, "utf8") : "";
+  return Math.round(Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0) / 1024);
+}

@@ -1,0 +1,163 @@
+import { randomUUID } from "node:crypto";
+import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Command } from "commander";
+import { type FileInfo, HoldfastError, type Sandbox } from "holdfast";
+import { addGlobalOptions, contextOf } from "../context.ts";
+import { packed } from "../copy/pack.ts";
+import { directionOf, finalPath, placeOf } from "../copy/places.ts";
+import { Progress } from "../copy/progress.ts";
+import { typeAt, unpack } from "../copy/unpack.ts";
+import { UsageError } from "../failure.ts";
+import { findSandbox } from "../find-sandbox.ts";
+import { printJson } from "../print.ts";
+
+// Smaller files go in one request; larger ones in parts that survive a lost connection.
+const IN_PARTS_BYTES = 8 * 1024 * 1024;
+
+export function define(command: Command): void {
+  addGlobalOptions(command)
+    .argument("<source>", "a file or directory: here, or SANDBOX:/path, or - for a tar archive from stdin")
+    .argument("<destination>", "where to: here, or SANDBOX:/path, or - for a tar archive to stdout")
+    .addHelpText("after", EXAMPLES)
+    .action(cp);
+}
+
+async function cp(source: string, destination: string, _options: object, command: Command): Promise<void> {
+  const direction = directionOf(placeOf(source), placeOf(destination));
+  const context = await contextOf(command);
+  const name = direction.to === "sandbox" ? direction.into.sandbox : direction.from.sandbox;
+  const sandbox = await findSandbox(context.client, name);
+  const { from, into } = direction;
+  const copied =
+    direction.to === "sandbox"
+      ? from.kind === "local"
+        ? await copyIn(sandbox, from.path, direction.into.path)
+        : await unpackIn(sandbox, direction.into.path)
+      : into.kind === "local"
+        ? await copyOut(sandbox, direction.from.path, into.path)
+        : await packOut(sandbox, direction.from.path);
+  if (context.output === "json" && copied !== undefined) await printJson({ copied });
+}
+
+async function copyIn(sandbox: Sandbox, source: string, destination: string): Promise<string> {
+  const facts = statSync(source, { throwIfNoEntry: false });
+  if (facts === undefined) throw new UsageError(`there is no ${source}`);
+  const found = await infoOf(sandbox, destination);
+  const path = finalPath(destination, source, { isDirectory: found?.type === "directory" });
+  const progress = new Progress(source, facts.isDirectory() ? undefined : facts.size);
+  try {
+    if (facts.isDirectory()) {
+      const archive = streamOf(progress.counting(packed(source)));
+      await sandbox.files.writeTar(path, archive, { parents: true });
+    } else {
+      await sendFile(sandbox, { source, path, mode: facts.mode & 0o7777, progress });
+    }
+  } finally {
+    progress.end();
+  }
+  return `${sandbox.name}:${path}`;
+}
+
+async function sendFile(
+  sandbox: Sandbox,
+  { source, path, mode, progress }: { source: string; path: string; mode: number; progress: Progress },
+): Promise<void> {
+  const file = Bun.file(source);
+  const options = { mode, parents: true };
+  if (file.size < IN_PARTS_BYTES) {
+    await sandbox.files.write(path, await file.bytes(), options);
+    return;
+  }
+  // The same file to the same place: said again after an interruption, it goes on where it was.
+  const { mtimeMs, ino, size } = statSync(source);
+  const same = JSON.stringify([sandbox.id, path, source, mtimeMs, ino, size]);
+  const uploadId = `cp-${new Bun.CryptoHasher("sha256").update(same).digest("hex").slice(0, 32)}`;
+  await sandbox.files.upload(path, file, { ...options, uploadId, onProgress: (at) => progress.at(at) });
+}
+
+async function copyOut(sandbox: Sandbox, source: string, destination: string): Promise<string> {
+  const info = await sandbox.files.stat(source, { follow: true });
+  const path = finalPath(destination, source, { isDirectory: typeAt(destination) === "directory" });
+  const draft = join(dirname(path), `.holdfast-cp-${randomUUID()}`);
+  const progress = new Progress(source, info.type === "file" ? info.sizeBytes : undefined);
+  try {
+    if (info.type === "directory") {
+      if (typeAt(path) !== undefined) throw inTheWay(path);
+      mkdirSync(draft, { mode: 0o700 });
+      await unpack(progress.counting(await sandbox.files.readTar(source)), draft);
+      chmodSync(draft, 0o755);
+    } else {
+      const { stream, mode } = await sandbox.files.open(source);
+      const out = await open(draft, "wx", 0o600);
+      try {
+        for await (const piece of progress.counting(stream)) await out.writeFile(piece);
+      } finally {
+        await out.close();
+      }
+      chmodSync(draft, mode & 0o777);
+    }
+    renameSync(draft, path);
+  } finally {
+    progress.end();
+    rmSync(draft, { recursive: true, force: true });
+  }
+  return path;
+}
+
+/** `docker cp` takes and gives archives the same way. */
+async function unpackIn(sandbox: Sandbox, destination: string): Promise<string> {
+  await sandbox.files.writeTar(destination, Bun.stdin.stream(), { parents: true });
+  return `${sandbox.name}:${destination}`;
+}
+
+async function packOut(sandbox: Sandbox, source: string): Promise<undefined> {
+  const archive = await sandbox.files.readTar(source);
+  for await (const piece of archive) {
+    if (!process.stdout.write(piece)) await new Promise((resolve) => process.stdout.once("drain", resolve));
+  }
+}
+
+/** `undefined` if there is nothing. */
+async function infoOf(sandbox: Sandbox, path: string): Promise<FileInfo | undefined> {
+  try {
+    return await sandbox.files.stat(path, { follow: true });
+  } catch (error) {
+    if (error instanceof HoldfastError && error.code === "not_found") return undefined;
+    throw error;
+  }
+}
+
+function inTheWay(path: string): HoldfastError {
+  return new HoldfastError("already_exists", `${path} is there already`, {
+    hint: "name a directory that it shall go into, or move this one away",
+  });
+}
+
+function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(to) {
+        const { done, value } = await pieces.next();
+        if (done) to.close();
+        else to.enqueue(value);
+      },
+      async cancel() {
+        await pieces.return(undefined);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+const EXAMPLES = `
+A directory goes with all it has: modes, times, symlinks, hard links. Into a directory that is there, or a path that
+ends with /, it goes under its own name. A large file that was interrupted goes on where it was if you say it again.
+
+Examples:
+  holdfast cp app.py issue-42:/workspace/          a file
+  holdfast cp ./src issue-42:/workspace/app        a directory
+  holdfast cp issue-42:/workspace/out.csv .        and back
+  tar -cz src | holdfast cp - issue-42:/workspace  an archive from stdin, plain or gzipped
+  holdfast cp issue-42:/workspace - | tar -tv      one to stdout`;
