@@ -13,6 +13,13 @@ export interface PortsDeps<Link extends KeeperControl> {
   readonly newId: NewId;
 }
 
+export interface Exposure {
+  readonly holding: Holding;
+  readonly exposed: ExposedPort;
+  /** "replaced": it had another address, which is no longer good. */
+  readonly outcome: "created" | "same" | "replaced";
+}
+
 /** Which ports of a sandbox have an address outside. They are rows: a restart of anything changes none of it. */
 export class Ports<Link extends KeeperControl> {
   readonly #deps: PortsDeps<Link>;
@@ -22,20 +29,18 @@ export class Ports<Link extends KeeperControl> {
   }
 
   /** Said again, the address stays; a change from or to `public` gives another one. Wakes nothing. */
-  async expose(
-    idOrName: string,
-    wanted: ExposePort,
-    asked: Asked = {},
-  ): Promise<{ holding: Holding; exposed: ExposedPort; created: boolean }> {
+  async expose(idOrName: string, wanted: ExposePort, asked: Asked = {}): Promise<Exposure> {
     const { store, sandboxes, newId } = this.#deps;
     for (;;) {
       const holding = await sandboxes.allowed(idOrName, asked);
       if (holding.sandbox.desired === "deleted") throw deleting(holding.sandbox);
       const found = portOf(holding, wanted.port);
       const exposed = exposedAs(wanted, { found, at: holding.readAt, newToken: () => newId("port") });
-      if (found !== undefined && Bun.deepEquals(found, exposed)) return { holding, exposed, created: false };
+      if (found !== undefined && Bun.deepEquals(found, exposed)) return { holding, exposed, outcome: "same" };
       const saved = await store.save(holding, withPort(holding, exposed));
-      if (saved !== undefined) return { holding: saved as Holding, exposed, created: found === undefined };
+      if (saved === undefined) continue;
+      const outcome = found === undefined ? "created" : found.token === exposed.token ? "same" : "replaced";
+      return { holding: saved as Holding, exposed, outcome };
     }
   }
 

@@ -58,9 +58,10 @@ export function portRoutes({ lifecycle: { ports, sandboxes }, previews }: AppDep
 
   app.openapi(expose, async (c) => {
     const { id } = c.req.valid("param");
-    const { holding, exposed, created } = await ports.expose(id, c.req.valid("json"), askedBy(c));
+    const { holding, exposed, outcome } = await ports.expose(id, c.req.valid("json"), askedBy(c));
+    if (outcome === "replaced") previews.cut({ sandboxId: holding.sandboxId, port: exposed.port });
     withGeneration(c, holding);
-    return c.json(shown(holding.sandboxId, exposed), created ? 201 : 200);
+    return c.json(shown(holding.sandboxId, exposed), outcome === "created" ? 201 : 200);
   });
 
   app.openapi(list, async (c) => {
