@@ -87,6 +87,7 @@ describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${mi
       expect(await machine.provider.observe(ref, soon())).toEqual({
         state: "absent",
         proof: "exited",
+        cause: "killed_outside",
         detail,
       });
       const late = await machine.launch({ network: "none" });
