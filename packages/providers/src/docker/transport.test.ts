@@ -105,17 +105,15 @@ describe.skipIf(missing !== undefined)(`docker: ways to a daemon${missing ? ` ($
             () => "nothing",
             (error: unknown) => error,
           );
-      const other = mkdtempSync(join(tmpdir(), "holdfast-way-"));
       const address = tls();
       expect(await wrong(address.host)).toMatchObject({
         code: "provider_unavailable",
         hint: expect.stringContaining("DOCKER_TLS_VERIFY=1"),
       });
-      expect(await wrong(address.host, other)).toMatchObject({
+      expect(await wrong(address.host, join(runDir, "none"))).toMatchObject({
         code: "provider_unavailable",
         message: expect.stringContaining("ca.pem"),
       });
-      rmSync(other, { recursive: true });
       expect(await wrong("tcp://127.0.0.1:1")).toMatchObject({
         code: "provider_unavailable",
         message: "no Docker daemon answers on tcp://127.0.0.1:1",
