@@ -115,7 +115,7 @@ export function keepers(): string[] {
   const all = processes().filter(
     ({ pid, argv }) => argv[0]?.startsWith("/.holdfast/") && isFirstInNamespace(pid),
   );
-  return all.map(({ argv }) => /^hf-(.+)-g\d+$/.exec(argv.at(-1) ?? "")?.[1] ?? "");
+  return all.map(({ argv }) => /^hf-(.+)-(?:g\d+|disk-\w+)$/.exec(argv.at(-1) ?? "")?.[1] ?? "");
 }
 
 function named(sandboxes: ReadonlySet<string>): string[] {

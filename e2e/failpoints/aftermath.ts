@@ -1,7 +1,8 @@
 import { Database } from "bun:sqlite";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Sandbox, type SandboxEvent } from "holdfast";
-import { leftovers } from "../crash-world.ts";
+import { keepers, leftovers } from "../crash-world.ts";
 import type { Lived } from "./lives.ts";
 import type { Victim } from "./victim.ts";
 
@@ -9,15 +10,32 @@ import type { Victim } from "./victim.ts";
 const PATIENCE_MS = 3_000;
 
 /** Everything that is wrong with the world after a life that is over. One line each. */
-export async function aftermath({ server, client }: Victim, lived: Lived): Promise<string[]> {
+export async function aftermath(victim: Victim, lived: Lived): Promise<string[]> {
+  const { server, client } = victim;
   const over = performance.now() + PATIENCE_MS;
-  const look = () => [...leftovers(server, []), ...unsettled(server.dataDir)];
-  let wrong = look();
+  const look = async () => [...(await leftOf(victim, lived)), ...unsettled(server.dataDir)];
+  let wrong = await look();
   while (wrong.length > 0 && performance.now() < over) {
     await Bun.sleep(50);
-    wrong = look();
+    wrong = await look();
   }
   return [...wrong, ...unexplained(await Sandbox.events(lived.id, { client }), lived)];
+}
+
+/** On a daemon that several servers share: what is of this sandbox. Its name is in the name of each thing. */
+async function leftOf({ server, daemon }: Victim, { id }: Lived): Promise<string[]> {
+  if (daemon === undefined) return leftovers(server, []);
+  const containers = (await daemon.ask("GET", "/containers/json?all=1")) as { Names: string[] }[];
+  const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: { Name: string }[] | null };
+  const found = [
+    ...containers.flatMap(({ Names }) => Names).map((name) => `container ${name}`),
+    ...(Volumes ?? []).map(({ Name }) => `volume ${Name}`),
+    ...keepers().map((keeper) => `keeper ${keeper}`),
+    ...["instances", "sandboxes"].flatMap((dir) =>
+      readdirSync(join(server.dataDir, "docker", dir)).map((name) => `${dir}/${name}`),
+    ),
+  ];
+  return found.filter((name) => name.includes(id));
 }
 
 /** Rows that somebody would still have to do something about. */

@@ -32,18 +32,27 @@ await Bun.plugin({
   name: "failpoints around the provider",
   setup(build) {
     build.module("@holdfast/providers", () => ({
-      exports: { ...providers, createLocalProvider },
+      exports: { ...providers, createLocalProvider, createDockerProvider },
       loader: "object",
     }));
   },
 });
 
 function createLocalProvider(options: providers.LocalProviderOptions): object {
-  const provider = providers.createLocalProvider(options);
+  return withPoints(providers.createLocalProvider(options));
+}
+
+function createDockerProvider(options: providers.DockerProviderOptions): object {
+  return withPoints(providers.createDockerProvider(options));
+}
+
+function withPoints(provider: object): object {
   return new Proxy(provider, {
     get(target, name) {
       const own: unknown = Reflect.get(target, name);
-      return typeof own === "function" ? wrapped(`provider.${String(name)}`, own.bind(target)) : own;
+      // What it tells by itself is no step of a life.
+      if (typeof own !== "function" || name === "watch") return own;
+      return wrapped(`provider.${String(name)}`, own.bind(target));
     },
   });
 }

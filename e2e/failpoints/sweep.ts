@@ -1,3 +1,4 @@
+import type { DockerDaemon } from "@holdfast/testkit";
 import { seeded } from "../crash-clients.ts";
 import { aftermath } from "./aftermath.ts";
 import { type Life, lives } from "./lives.ts";
@@ -13,6 +14,11 @@ const CHANGES =
   /^(provider\.(launch|observe|stop|removeDisk)|keeper\.|store\.(save|reserve|insertSandbox|bury|ticket|takeDue|release))/;
 const MOST_OCCURRENCES = 3;
 
+/** On the provider `local`, or on a daemon's. */
+export interface Where {
+  readonly daemon?: DockerDaemon | undefined;
+}
+
 export interface Kill {
   readonly life: Life;
   readonly point: Point;
@@ -24,11 +30,18 @@ export interface Outcome extends Kill {
 }
 
 /** Every point of every life, on both sides. Lives each one once, undisturbed, to learn what it passes. */
-export async function findPoints(): Promise<Kill[]> {
-  const victim = await Victim.start();
+export async function findPoints({
+  only,
+  ...where
+}: Where & {
+  /** The name of one life. */
+  only?: string;
+} = {}): Promise<Kill[]> {
+  const victim = await Victim.start(where);
   try {
     const found: Kill[] = [];
-    for (const life of lives) found.push(...(await pointsOf(life, victim)));
+    for (const life of lives.filter(({ name }) => only === undefined || name === only))
+      found.push(...(await pointsOf(life, victim)));
     return found;
   } finally {
     await victim.close();
@@ -50,12 +63,12 @@ export function oneSideEach(all: readonly Kill[], seed: number): Kill[] {
 /** Carries out all of them, on several servers, and says of each what was wrong afterwards. */
 export async function carryOut(
   kills: readonly Kill[],
-  onOutcome: (outcome: Outcome) => void = () => {},
+  { onOutcome = () => {}, ...where }: Where & { onOutcome?: (outcome: Outcome) => void } = {},
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   const queue = kills.entries();
   const lane = async () => {
-    let victim = await Victim.start();
+    let victim = await Victim.start(where);
     try {
       for (const [i, kill] of queue) {
         const outcome = await dieAt(kill, { victim, name: `life-${i}` });
@@ -64,7 +77,7 @@ export async function carryOut(
         if (outcome.wrong.length === 0) continue;
         // What one left behind must not be held against the next.
         await victim.close();
-        victim = await Victim.start();
+        victim = await Victim.start(where);
       }
     } finally {
       await victim.close();

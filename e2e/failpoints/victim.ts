@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { DockerDaemon } from "@holdfast/testkit";
 import { Client } from "holdfast";
 import { everSeen, keepers } from "../crash-world.ts";
 import { root, TestServer } from "../harness.ts";
@@ -16,27 +17,39 @@ const program = [bun, "--no-env-file", "--config=/dev/null", "--preload", preloa
 export class Victim {
   readonly server: TestServer;
   readonly client: Client;
+  readonly daemon: DockerDaemon | undefined;
   readonly #folder: string;
   #boots = 0;
   #closing = false;
   #doubles: string[] = [];
   #keptAlive: Promise<void>;
 
-  private constructor(options: { server: TestServer; client: Client; folder: string }) {
+  private constructor(options: {
+    server: TestServer;
+    client: Client;
+    folder: string;
+    daemon: DockerDaemon | undefined;
+  }) {
+    this.daemon = options.daemon;
     this.server = options.server;
     this.client = options.client;
     this.#folder = options.folder;
     this.#keptAlive = this.#keepAlive();
   }
 
-  static async start(): Promise<Victim> {
+  /** `daemon`: its sandboxes are containers there. */
+  static async start({ daemon }: { daemon?: DockerDaemon | undefined } = {}): Promise<Victim> {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-failpoints-"));
     const command = [...program, join(root, "packages/server/src/main.ts")];
-    const server = await TestServer.start({ command, env: { HOLDFAST_FAILPOINTS: folder } });
+    const server = await TestServer.start({
+      command,
+      ...(daemon && { args: ["--providers", "docker", "--docker-image", daemon.images.debian] }),
+      env: { HOLDFAST_FAILPOINTS: folder, ...(daemon && { DOCKER_HOST: daemon.host }) },
+    });
     const client = await Client.connect({ ...server.at, patienceMs: 60_000 });
     // From now on a refused connection means a restart.
     await client.json({ method: "GET", path: "/v1/sandboxes", again: "safe" });
-    return new Victim({ server, client, folder });
+    return new Victim({ server, client, folder, daemon });
   }
 
   arm(point: Point): void {

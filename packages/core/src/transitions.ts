@@ -80,21 +80,24 @@ export function launchSent(lease: Lease, options: { now: number; callMs: number;
   };
 }
 
-/** An earlier call whose answer was lost may still arrive: then that window stays. */
-export function launched(lease: Lease): Change {
-  const settleUntil = lease.attempts <= 1 ? null : lease.settleUntil;
+/**
+ * An earlier call whose answer was lost may still arrive: whoever made it was over before this one began, so that
+ * counts from there, and not from the end of the time that this one might have taken.
+ */
+function settlesAt({ attempts, settleUntil }: Lease, callMs: number): number | null {
+  return attempts <= 1 || settleUntil === null ? null : settleUntil - callMs;
+}
+
+export function launched(lease: Lease, { callMs }: { callMs: number }): Change {
+  const settleUntil = settlesAt(lease, callMs);
   return { leases: { [lease.instanceId]: { phase: "starting", attempts: 0, lastError: null, settleUntil } } };
 }
 
-/**
- * It will not work, also not the next time: what was half made is cleared away. The call is over, so nothing of it can
- * arrive any more; of an earlier one whose answer was lost, it may, as long after it as ever.
- */
+/** It will not work, also not the next time: what was half made is cleared away. */
 export function launchFailed(
   lease: Lease,
   { error, now, callMs }: { error: string; now: number; callMs: number },
 ): Change {
-  const isFirst = lease.attempts <= 1 || lease.settleUntil === null;
   return {
     leases: {
       [lease.instanceId]: {
@@ -104,7 +107,7 @@ export function launchFailed(
         attempts: 0,
         nextAttemptAt: now,
         lastError: error,
-        settleUntil: isFirst ? null : Number(lease.settleUntil) - callMs,
+        settleUntil: settlesAt(lease, callMs),
       },
     },
     entries: [{ type: "launch_failed", cause: "launch_failed", detail: { error } }],

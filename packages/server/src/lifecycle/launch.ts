@@ -38,7 +38,7 @@ function send(before: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Pr
     try {
       await ask(before, lease, shift, deps);
       await hosts.answered(lease.provider);
-      await store.save(holding, launched(holding.lease), shift.ticket);
+      await store.save(holding, launched(holding.lease, { callMs: LAUNCH_CALL_MS }), shift.ticket);
     } catch (error) {
       if (deps.closing.aborted || error instanceof TicketLost) throw error;
       await missed(holding as Holding & { lease: Lease }, error, shift, deps);
