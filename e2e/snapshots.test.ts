@@ -167,13 +167,16 @@ test("kill -9 of the server in the middle of a snapshot and of a restore: nothin
 
   const client = await Client.connect(server.at);
   await Snapshot.get("cut", { client });
-  const restoring = Sandbox.create({ fromSnapshot: "cut", network: "none" }, { client });
+  const once = { client, idempotencyKey: "once" };
+  const restoring = Sandbox.create({ fromSnapshot: "cut", network: "none" }, once);
   await draftIn("sandboxes");
   expect((await server.fetch("/v1/snapshots/cut", { method: "DELETE" })).status).toBe(202);
   await server.restart("SIGKILL");
   const restored = await restoring;
   expect((await restored.exec("sha256sum < /workspace/big")).stdout).toBe(sum);
   while ((await Snapshot.list(server.at)).some(({ name }) => name === "cut")) await Bun.sleep(50);
+  // The same call again gives the same sandbox, though what it was made from is gone.
+  expect((await Sandbox.create({ fromSnapshot: "cut", network: "none" }, once)).id).toBe(restored.id);
   expect([...left("snapshots"), ...left("sandboxes")].filter((name) => name.startsWith("."))).toEqual([]);
 }, 120_000);
 

@@ -13,7 +13,6 @@ import {
   policyOf,
   type RecordedEntry,
   type SandboxRow,
-  type SnapshotRow,
   type Store,
   stateOf,
 } from "@holdfast/core";
@@ -39,7 +38,6 @@ import {
   checkPlace,
   deleting,
   noSuchProvider,
-  noSuchSnapshot,
   notPaused,
   notRunning,
   parts,
@@ -89,16 +87,18 @@ export class Sandboxes<Link extends KeeperControl> {
     const { store, room, queue, newId, wasAbsent } = this.#deps;
     const { name, ...rest } = request;
     const { spec, policy } = parts(rest);
-    const snapshot = await this.#snapshot(spec.fromSnapshot);
+    const { fromSnapshot = null } = spec;
+    const snapshot = fromSnapshot === null ? undefined : await store.snapshot(fromSnapshot);
     const provider = this.#provider(spec.provider ?? snapshot?.provider);
     checkSupported(provider, spec);
     checkPlace(provider, snapshot);
     checkCopies(provider, policy);
     checkBound(store, policy);
     const id = newId("sandbox");
+    // One that is not there any more is for the store to refuse: what this very call made before may have been its last use.
     const asked = {
       ...{ id, name: name ?? id, provider: provider.kind, spec, policy: policyOf(policy) },
-      ...{ labels: request.labels ?? {}, restoresFrom: snapshot?.id ?? null },
+      ...{ labels: request.labels ?? {}, restoresFrom: snapshot?.id ?? fromSnapshot },
     };
     return queue.run(options.queueMs ?? 0, async () => {
       await wasAbsent(await store.now());
@@ -360,13 +360,6 @@ export class Sandboxes<Link extends KeeperControl> {
       });
       if (saved !== undefined) return saved as Holding;
     }
-  }
-
-  async #snapshot(idOrName: string | undefined): Promise<SnapshotRow | undefined> {
-    if (idOrName === undefined) return undefined;
-    const found = await this.#deps.store.snapshot(idOrName);
-    if (found === undefined) throw noSuchSnapshot(idOrName);
-    return found;
   }
 
   #provider(kind: string | undefined): Provider {
