@@ -194,3 +194,13 @@ test.each([
   expect(reply.status).toBe(status);
   await reply.body?.cancel();
 });
+
+test("a file whose bytes are still on their way holds the sandbox awake, until the last one or the reader is gone", async () => {
+  const path = join(dir, "long");
+  writeFileSync(path, Buffer.alloc(64 * 1024 * 1024));
+  const reply = await get(path);
+  const heldAwakeBy = async () => (await keeper.call("/v1/activity?lifetimeMs=1000")).body.heldAwakeBy;
+  expect(await heldAwakeBy()).toEqual(["a request is being answered"]);
+  await reply.body?.cancel();
+  while ((await heldAwakeBy()).length > 0) await Bun.sleep(5);
+});
