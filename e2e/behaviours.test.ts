@@ -12,8 +12,8 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ network: "none" }, server.at);
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 test("4: of 100 MB of output the answer has a bounded part, and counts the rest exactly", async () => {
   const result = await sandbox.exec("head -c 100000000 /dev/zero; head -c 5000000 /dev/zero >&2", {
@@ -21,7 +21,7 @@ test("4: of 100 MB of output the answer has a bounded part, and counts the rest 
   });
   expect([result.stdout.length, result.stderr.length]).toEqual([1_000_000, 1_000_000]);
   expect(result.truncated).toEqual({ stdoutBytes: 99_000_000, stderrBytes: 4_000_000 });
-}, 60_000);
+});
 
 test("10: a client that leaves in mid-stream and comes back with its offset has every byte once", async () => {
   const process = await sandbox.startProcess("for i in $(seq 500); do echo $i; sleep 0.002; done");
@@ -38,7 +38,7 @@ test("10: a client that leaves in mid-stream and comes back with its offset has 
     }
   }
   expect(text).toBe(Array.from({ length: 500 }, (_, i) => `${i + 1}\n`).join(""));
-}, 30_000);
+});
 
 test("13: exit codes 0 to 255, and deaths by signal", async () => {
   const codes = Array.from({ length: 256 }, (_, code) => code);
@@ -54,7 +54,7 @@ test("13: exit codes 0 to 255, and deaths by signal", async () => {
   ] as const) {
     expect(await sandbox.exec(`kill -${number} $$`)).toMatchObject({ signal, exitCode: 128 + number });
   }
-}, 60_000);
+});
 
 test("14: characters of three bytes, written a byte at a time, arrive whole", async () => {
   const { stdout } = await sandbox.exec(
@@ -74,7 +74,7 @@ test("15: 50 MB of stdin through sha256sum", async () => {
     await process.write(input.subarray(at, at + 5_000_000));
   await process.closeStdin();
   expect((await textOf(process)).split(" ")[0]).toBe(hash.update(input).digest("hex"));
-}, 60_000);
+});
 
 test.each([["A=B"], ["A B"], ["1A"], [""], ["A\0B"]])(
   "19: the environment name %j is refused, and nothing is started",
@@ -105,7 +105,7 @@ test("20: waitForPort does not take somebody else's port for ours", async () => 
   const waited = await ours.waitForPort(3000, { timeoutMs: 500 }).catch((error) => error);
   expect(waited).toBeInstanceOf(Error);
   await Promise.all([other.kill(), ours.kill()]);
-}, 30_000);
+});
 
 test("21: a finished command is known until its retention, then 410, and is never run again", async () => {
   const count = "echo x >> /workspace/count; wc -l < /workspace/count";
@@ -116,7 +116,7 @@ test("21: a finished command is known until its retention, then 410, and is neve
     expect(await again.catch((error) => error)).toMatchObject({ code: "record_expired" });
   }
   expect((await sandbox.exec("wc -l < /workspace/count")).stdout).toBe("1\n");
-}, 60_000);
+});
 
 test("23: two writers to one stdin keep their chunks whole", async () => {
   const process = await sandbox.startProcess("cat");
@@ -126,7 +126,7 @@ test("23: two writers to one stdin keep their chunks whole", async () => {
   const lines = (await textOf(process)).trimEnd().split("\n");
   expect(lines.filter((text) => text === "a".repeat(9_999))).toHaveLength(20);
   expect(lines.filter((text) => text === "b".repeat(9_999))).toHaveLength(20);
-}, 30_000);
+});
 
 test.each([
   ["set -e; false", 1],
@@ -160,7 +160,7 @@ test("26: a thousand session commands leave no descriptor, file or memory behind
   // A savepoint that is just being written down, with its descriptors, may be there or not; a leak would be hundreds.
   for (const [i, value] of after.entries()) expect([i, value - (before[i] ?? 0) < 40]).toEqual([i, true]);
   expect((await session.exec("echo $N")).stdout).toBe("799\n");
-}, 60_000);
+});
 
 test("29: of two viewers one resizes, both are told, and the program sees it", async () => {
   const first = await sandbox.terminal({
@@ -177,7 +177,7 @@ test("29: of two viewers one resizes, both are told, and the program sees it", a
   expect(await told).toBe("101x33");
   await shows(second, /33 101/);
   await first.destroy();
-}, 20_000);
+});
 
 test("30: deleting the sandbox leaves nothing of it in the data dir", async () => {
   const one = await Sandbox.create({ network: "none" }, server.at);
@@ -185,7 +185,7 @@ test("30: deleting the sandbox leaves nothing of it in the data dir", async () =
   await one.delete();
   const left = ["sandboxes", "instances"].flatMap((folder) => readdirSync(`${server.dataDir}/${folder}`));
   expect(left.filter((name) => name.includes(one.id))).toEqual([]);
-}, 20_000);
+});
 
 async function textOf(process: Process): Promise<string> {
   let text = "";

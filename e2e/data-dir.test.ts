@@ -15,7 +15,7 @@ test("a second server on the same data dir is refused, and told who has it", asy
   } finally {
     await server.dispose();
   }
-}, 30_000);
+});
 
 test("a copied data dir is refused, and the original's instances are not touched", async () => {
   const server = await TestServer.start();
@@ -42,7 +42,7 @@ test("a copied data dir is refused, and the original's instances are not touched
     await server.dispose();
     rmSync(elsewhere, { recursive: true, force: true });
   }
-}, 60_000);
+});
 
 test("a data dir that was moved goes on: renamed as it is, to another disk when somebody says so", async () => {
   const first = await TestServer.start();
@@ -78,7 +78,7 @@ test("a data dir that was moved goes on: renamed as it is, to another disk when 
     await third.dispose();
     rmSync(elsewhere, { recursive: true, force: true });
   }
-}, 60_000);
+});
 
 /** A server that is expected to refuse. */
 function serve(dataDir: string, args: string[] = []): ReturnType<typeof run> {

@@ -4,7 +4,7 @@ import { Sandbox } from "holdfast";
 import { TestServer } from "./harness.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 
 interface Listed {
   readonly Id: string;

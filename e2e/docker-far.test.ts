@@ -24,12 +24,12 @@ beforeAll(async () => {
       DOCKER_CERT_PATH: daemon.remote?.certPath ?? "",
     },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await server?.dispose();
   await daemon?.stop();
-}, 60_000);
+});
 
 onDocker(
   "a sandbox on another machine, reached by its daemon alone, works, survives its server, and leaves nothing",
@@ -56,5 +56,5 @@ onDocker(
     const names = (Volumes ?? []).map(({ Name }) => Name.replace(/-[0-9a-f]{16}$/, ""));
     expect([left, names]).toEqual([[], ["hf-keeper"]]);
   },
-  60_000,
+  120_000,
 );

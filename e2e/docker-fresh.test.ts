@@ -35,14 +35,14 @@ beforeAll(async () => {
     args: ["--docker-image", `${registry.host}/tools:1`],
     env: { DOCKER_HOST: daemon.host, PATH: `${bin}:${process.env.PATH}` },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await server?.dispose();
   await registry?.stop();
   await daemon?.stop();
   rmSync(bin, { recursive: true, force: true });
-}, 60_000);
+});
 
 onDocker(
   "a machine without namespaces has Docker as its default, and says so; without either it is told both remedies",
@@ -70,7 +70,7 @@ onDocker(
       expect.stringMatching(/hint: for local: .*; or for docker: .*systemctl start docker/s),
     ]);
   },
-  60_000,
+  120_000,
 );
 
 onDocker(
@@ -104,7 +104,7 @@ onDocker(
       ),
     });
   },
-  60_000,
+  120_000,
 );
 
 async function typesOf(name: string): Promise<string[]> {

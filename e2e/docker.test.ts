@@ -15,12 +15,12 @@ beforeAll(async () => {
     args: ["--providers", "docker,local", "--docker-image", daemon.images.debian],
     env: { DOCKER_HOST: daemon.host },
   });
-}, 60_000);
+});
 
 afterAll(async () => {
   await server?.dispose();
   await daemon?.stop();
-}, 60_000);
+});
 
 onDocker(
   "a sandbox in Docker survives its server, and comes back on its volumes after a stop",
@@ -45,7 +45,7 @@ onDocker(
     const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: unknown[] | null };
     expect([left, Volumes ?? []]).toEqual([[], []]);
   },
-  60_000,
+  120_000,
 );
 
 onDocker(
@@ -62,7 +62,7 @@ onDocker(
     expect(await answer.text()).toBe("hello from a container\n");
     await sandbox.delete();
   },
-  60_000,
+  120_000,
 );
 
 onDocker(
@@ -89,5 +89,5 @@ onDocker(
     ]);
     await sandbox.delete();
   },
-  60_000,
+  120_000,
 );

@@ -8,8 +8,8 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ network: "none" }, server.at);
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 test("nothing carries from one exec to the next", async () => {
   await sandbox.exec("cd /tmp; export A=1");
@@ -19,7 +19,7 @@ test("nothing carries from one exec to the next", async () => {
 test("200 parallel execs: 200 right answers", async () => {
   const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => sandbox.exec(`echo ${i}`)));
   expect(answers.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 200 }, (_, i) => `${i}\n`));
-}, 30_000);
+});
 
 test("the same commandId from 20 callers runs once, and 20 get the same answer", async () => {
   const call = () =>
@@ -38,7 +38,7 @@ test("a timeout ends what ignores SIGTERM, double-forks, calls setsid and closes
   expect(result).toMatchObject({ timedOut: true, exitCode: 124, kill: { survivors: [] } });
   expect(performance.now() - before).toBeLessThan(2_500);
   expect(await hostProcesses(`sleep ${marker}`)).toEqual([]);
-}, 15_000);
+});
 
 test("the output of a command that times out is kept", async () => {
   expect(await sandbox.exec("echo before; sleep 100", { timeoutMs: 300 })).toMatchObject({
@@ -82,7 +82,7 @@ test("stdin of 5 MB arrives whole; without stdin it is empty", async () => {
   const { stdout } = await sandbox.exec("sha256sum", { stdin: input });
   expect(stdout.split(" ")[0]).toBe(new Bun.CryptoHasher("sha256").update(input).digest("hex"));
   expect(await sandbox.exec("read x; echo $?")).toMatchObject({ stdout: "1\n" });
-}, 30_000);
+});
 
 test.each([100, 1000])(
   "a fork bomb hits a limit of %d and leaves the sandbox usable, the same instance",
@@ -93,7 +93,7 @@ test.each([100, 1000])(
     expect(after).toMatchObject({ stdout: "alive\n", generation: 1 });
     await small.delete();
   },
-  90_000,
+  120_000,
 );
 
 test("out of memory is told apart from a plain kill", async () => {
@@ -106,7 +106,7 @@ test("out of memory is told apart from a plain kill", async () => {
     exitCode: 137,
   });
   await small.delete();
-}, 60_000);
+});
 
 test("300 commands that are waited for do not hold up another", async () => {
   let finished = 0;
@@ -120,7 +120,7 @@ test("300 commands that are waited for do not hold up another", async () => {
   expect(await postExec({ command: "echo through" })).toContain("through");
   expect(finished).toBe(0);
   for (const answer of await Promise.all(waiting)) expect(answer).toContain('"exitCode":0');
-}, 60_000);
+});
 
 /** By node's own client, which has no bound on requests at a time. */
 function postExec(body: unknown): Promise<string> {
@@ -162,4 +162,4 @@ test("the SDK works on Node, too", async () => {
   const { stdout, stderr } = await run(["node", "--input-type=module", "-e", program], { env });
   expect(stderr).toBe("");
   expect(JSON.parse(stdout)).toEqual({ stdout: "from node\n", log: "1\n2\n3\n", node: "node" });
-}, 60_000);
+});

@@ -31,11 +31,11 @@ beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), "holdfast-copy-"));
   server = await TestServer.start();
   sandbox = await Sandbox.create({ name: "copy", network: "none" }, server.at);
-}, 30_000);
+});
 afterAll(async () => {
   await server.dispose();
   rmSync(dir, { recursive: true, force: true });
-}, 60_000);
+});
 
 const holdfast = (...args: string[]) =>
   run([holdfastBin, ...args], { env: { HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token } });
@@ -116,7 +116,7 @@ test("an upload goes on where it was after kill -9 of the server and of the keep
   expect((await sandbox.exec("ls -A /workspace | grep tmp; ls /.holdfast/state/files/uploads")).stdout).toBe(
     "",
   );
-}, 120_000);
+});
 
 test("cp says what is wrong, and how it is said right", async () => {
   const neither = await holdfast("cp", "a", "b");

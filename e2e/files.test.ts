@@ -7,8 +7,8 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ name: "files", network: "none" }, server.at);
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 test("files go in and out through the SDK, and commands see them", async () => {
   const { files } = sandbox;
@@ -38,7 +38,7 @@ test("a file that is read wakes a sandbox that sleeps", async () => {
   await sandbox.stop();
   expect(await sandbox.files.readText("/workspace/kept")).toBe("kept");
   expect((await sandbox.refresh()).state).toBe("running");
-}, 30_000);
+});
 
 test.each([
   ["server", "a write"],
@@ -71,7 +71,7 @@ test.each([
     const left = "ls -A /workspace/tree | grep tmp; ls /.holdfast/state/files/pending";
     while ((await sandbox.exec(left)).stdout !== "") await Bun.sleep(20); // a killed server's keeper sees the end itself
   },
-  60_000,
+  120_000,
 );
 
 /** The pieces, then nothing more until told so. */

@@ -12,8 +12,8 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ network: "none" }, server.at);
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 test.each([
   ["at full speed", 0],

@@ -9,8 +9,8 @@ let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start();
   await Sandbox.create({ name: "one", network: "none" }, server.at);
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 const post = (path: string, body: string, headers: Record<string, string> = {}) =>
   server.fetch(path, { method: "POST", body, headers });
@@ -99,7 +99,7 @@ test("100 MB of headers, half a request and garbage end only themselves", async 
   expect((await server.fetch("/healthz")).status).toBe(200);
   half.destroy();
   expect((await post("/v1/sandboxes/one/exec", '{"command":"echo on"}')).status).toBe(200);
-}, 60_000);
+});
 
 test("a body over the limit is refused without being read", async () => {
   const response = await post("/v1/sandboxes/one/exec", JSON.stringify({ command: "x".repeat(17_000_000) }));

@@ -10,7 +10,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start();
 });
-afterAll(() => server.dispose(), 30_000);
+afterAll(() => server.dispose());
 
 /** All at once: each of them mostly waits. */
 function whileIdle(title: string, work: (sandbox: Sandbox) => Promise<void>): void {

@@ -9,7 +9,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start();
 });
-afterAll(() => server.dispose(), 30_000);
+afterAll(() => server.dispose());
 
 /** What lies between the two turns of an agent. */
 const betweenTurns = {
@@ -38,7 +38,7 @@ for (const [what, between] of Object.entries(betweenTurns)) {
 
     expect(await nextEvent(sandbox, "gone")).toMatchObject({ cause: "idle", detail: { evidence: "exited" } });
     expect(await hostProcesses(sandbox.id)).toEqual([]);
-  }, 30_000);
+  });
 
   test(`not persistent, and ${what} before its turn ends: gone after it, with evidence`, async () => {
     const sandbox = await Sandbox.create({ persistent: false, lifetimeSeconds: 60 }, server.at);
@@ -62,7 +62,7 @@ for (const [what, between] of Object.entries(betweenTurns)) {
     ]);
     expect(await failure(sandbox.exec("true"))).toMatchObject({ code: "gone", status: 410 });
     expect(await hostProcesses(sandbox.id)).toEqual([]);
-  }, 30_000);
+  });
 }
 
 test("after an idle stop the next use brings it back, and whoever remembers the old one is told", async () => {
@@ -87,7 +87,7 @@ test("after an idle stop the next use brings it back, and whoever remembers the 
   // The session's own state is on the disk.
   const back = await shell.exec('echo "$TOKEN in ${PWD##*/}"');
   expect(back).toMatchObject({ stdout: "secret in app\n", generation: 2, continuity: "same-filesystem" });
-}, 30_000);
+});
 
 test('onIdle "remove": gone with its disk', async () => {
   const sandbox = await Sandbox.create({ lifetimeSeconds: 1, onIdle: "remove" }, server.at);
@@ -95,7 +95,7 @@ test('onIdle "remove": gone with its disk', async () => {
   expect(gone).toMatchObject({ cause: "idle" });
   expect(await failure(sandbox.refresh())).toMatchObject({ code: "gone", status: 410 });
   expect(await left(sandbox)).toEqual({ processes: [], disk: false });
-}, 30_000);
+});
 
 test("its greatest age ends it, whatever it is doing", async () => {
   const sandbox = await Sandbox.create({ maxLifetimeSeconds: 2 }, server.at);
@@ -108,7 +108,7 @@ test("its greatest age ends it, whatever it is doing", async () => {
     lastDeath: { cause: "max_lifetime" },
   });
   await turn.end();
-}, 30_000);
+});
 
 test("scenario 16: what was acknowledged before server and keeper were killed is read after the next start", async () => {
   const sandbox = await Sandbox.create({}, server.at);
@@ -130,7 +130,7 @@ test("scenario 16: what was acknowledged before server and keeper were killed is
   }
   expect(text).toBe("from a process\n");
   expect((await process_.info()).status).toMatchObject({ state: "lost" });
-}, 30_000);
+});
 
 test("scenario 17: sandboxes do not notice that their server is restarted in order", async () => {
   const sandboxes = await Promise.all([1, 2, 3].map(() => Sandbox.create({}, server.at)));
@@ -141,7 +141,7 @@ test("scenario 17: sandboxes do not notice that their server is restarted in ord
   expect(answers.map(({ stdout, generation }) => [stdout, generation])).toEqual(
     sandboxes.map(() => ["here\n", 1]),
   );
-}, 30_000);
+});
 
 test("scenario 31: with half of its rows lost, a sandbox is found again or deleted, and never forgotten", async () => {
   const bare = await Sandbox.create({ labels: { team: "web" } }, server.at);
@@ -161,7 +161,7 @@ test("scenario 31: with half of its rows lost, a sandbox is found again or delet
   expect(await recovered.exec("cat /workspace/work")).toMatchObject({ stdout: "precious\n", generation: 1 });
   await recovered.delete();
   expect(await left(lost)).toEqual({ processes: [], disk: false });
-}, 30_000);
+});
 
 test("a launch that never works ends in `failed` with its reason after three tries, and then only a start tries again", async () => {
   const sandbox = await Sandbox.create({}, server.at);
@@ -185,7 +185,7 @@ test("a launch that never works ends in `failed` with its reason after three tri
   await sandbox.start();
   expect(await sandbox.exec("echo back")).toMatchObject({ stdout: "back\n", generation: 6 });
   expect((await sandbox.why()).failure).toBeUndefined();
-}, 60_000);
+});
 
 /** What the host still has of it. */
 async function left({ id }: Sandbox): Promise<{ processes: string[]; disk: boolean }> {

@@ -13,8 +13,8 @@ beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ network: "none" }, server.at);
   await sandbox.exec("for i in $(seq 500); do echo line $i of the text; done > /workspace/text");
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 test.each([
   ["vim", ["vim", "-u", "NONE", "-N", "/workspace/text"], "100GztiXYZ \x1b", LEFT_INSERT],
@@ -40,7 +40,7 @@ test.each([
     expect(after.shown()).toEqual(before.shown());
     await second.destroy();
   },
-  60_000,
+  120_000,
 );
 
 /** What a person would see of a terminal. */

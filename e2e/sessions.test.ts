@@ -7,8 +7,8 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ name: "sessions", network: "none" }, server.at);
-}, 30_000);
-afterAll(() => server.dispose(), 30_000);
+});
+afterAll(() => server.dispose());
 
 test("what a command does to its shell is there for the next, and only in this session", async () => {
   const [one, two] = [await sandbox.createSession({ cwd: "/tmp" }), await sandbox.createSession()];
@@ -95,7 +95,7 @@ test("commands run in order; a running and a waiting one can be cancelled", asyn
   expect(await second).toMatchObject({ cancelled: true, ran: false });
   expect(await third).toMatchObject({ stdout: "third\n" });
   expect((await sandbox.exec("cat /workspace/never")).exitCode).toBe(1);
-}, 20_000);
+});
 
 test("a process starts from the session's state and writes nothing back", async () => {
   const session = await sandbox.createSession();
@@ -121,7 +121,7 @@ test("100 MB of output: exact bytes, bounded answer, exact count of the rest", a
   const session = await sandbox.createSession();
   const big = await session.exec("head -c 100000000 /dev/zero", { maxOutputBytes: 1_000 });
   expect([big.stdout.length, big.truncated.stdoutBytes]).toEqual([1_000, 99_999_000]);
-}, 30_000);
+});
 
 const restarts: [string, (session: Session) => Promise<unknown>, string | undefined][] = [
   ["kill -9 of the server", () => server.restart("SIGKILL"), undefined],
@@ -140,7 +140,7 @@ test.each(restarts)(
     expect(after.stdout).toBe("f\n1 1 2 /usr\n");
     expect(after.restored?.because as string | undefined).toBe(because);
   },
-  30_000,
+  120_000,
 );
 
 test("work that ran when the keeper died is lost with the cause, and is not run again", async () => {
@@ -169,7 +169,7 @@ test("work that ran when the keeper died is lost with the cause, and is not run 
     sandbox.exec("echo ran >> /workspace/runs; sleep 1000", { commandId: "alone" }),
   ).rejects.toMatchObject({ code: "keeper_lost" });
   expect((await sandbox.exec("wc -l < /workspace/runs")).stdout).toBe("1\n");
-}, 30_000);
+});
 
 test("the CLI runs commands in a session", async () => {
   const env = { HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token };

@@ -9,7 +9,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start();
 });
-afterAll(() => server.dispose(), 60_000);
+afterAll(() => server.dispose());
 
 /** Everything in the user's files that a copy must keep: names, links, modes, times, contents, holes. */
 const FINGERPRINT = `cd / && find workspace home/user -printf '%p %y %m %s %l %Ts\\n' | sort | sha256sum
@@ -97,7 +97,7 @@ test("a snapshot of a running sandbox is of one moment, and a sandbox made from 
   await again.delete();
   await again.delete();
   expect((await parent.snapshots()).map(({ name }) => name)).toEqual(["odd"]);
-}, 120_000);
+});
 
 test("ten forks have the parent's files, are each on their own, and leave no copy behind", async () => {
   const parent = await Sandbox.create({ name: "root", network: "none", labels: { team: "web" } }, server.at);
@@ -116,7 +116,7 @@ test("ten forks have the parent's files, are each on their own, and leave no cop
   );
   expect((await Snapshot.list(server.at)).filter(({ info }) => info.origin === "fork")).toEqual([]);
   await Promise.all(forks.map((one) => one.delete({ force: true })));
-}, 120_000);
+});
 
 test("a snapshot goes by itself when its time is over, and by name at once; a sandbox from none is refused", async () => {
   const sandbox = await Sandbox.create({ name: "short", network: "none" }, server.at);
@@ -129,7 +129,7 @@ test("a snapshot goes by itself when its time is over, and by name at once; a sa
   await server.restart("SIGTERM");
   while ((await Snapshot.list(server.at)).some(({ name }) => name === "brief")) await Bun.sleep(50);
   expect(existsSync(join(server.dataDir, "snapshots", brief.id))).toBe(false);
-}, 120_000);
+});
 
 test("kill -9 of the server in the middle of a snapshot and of a restore: nothing half made stays, and nothing stands still", async () => {
   const sandbox = await Sandbox.create({ name: "heavy", network: "none" }, server.at);
@@ -178,7 +178,7 @@ test("kill -9 of the server in the middle of a snapshot and of a restore: nothin
   // The same call again gives the same sandbox, though what it was made from is gone.
   expect((await Sandbox.create({ fromSnapshot: "cut", network: "none" }, once)).id).toBe(restored.id);
   expect([...left("snapshots"), ...left("sandboxes")].filter((name) => name.startsWith("."))).toEqual([]);
-}, 120_000);
+});
 
 function left(dir: string): string[] {
   return readdirSync(join(server.dataDir, dir));

@@ -6,7 +6,7 @@ let server: TestServer;
 beforeAll(async () => {
   server = await TestServer.start();
 });
-afterAll(() => server.dispose(), 30_000);
+afterAll(() => server.dispose());
 
 test("kill -9 of the server in mid-stream: the same process, and every byte exactly once", async () => {
   const sandbox = await Sandbox.create({ name: "stream", network: "none" }, server.at);
@@ -26,7 +26,7 @@ test("kill -9 of the server in mid-stream: the same process, and every byte exac
   expect(after.pid).toBe(counter.pid);
   expect(await after.wait()).toMatchObject({ state: "exited", exitCode: 0 });
   expect((await Sandbox.get("stream", server.at)).info).toMatchObject({ generation: 1, state: "running" });
-}, 30_000);
+});
 
 test("an exec during whose run the server dies still gives its one answer", async () => {
   const sandbox = await Sandbox.create({ name: "once", network: "none" }, server.at);
@@ -34,7 +34,7 @@ test("an exec during whose run the server dies still gives its one answer", asyn
   await Bun.sleep(300);
   await server.restart("SIGKILL");
   expect(await running).toMatchObject({ stdout: "1\n", exitCode: 0 });
-}, 30_000);
+});
 
 test("files survive a stop, processes do not, and the answer says so", async () => {
   const sandbox = await Sandbox.create({ name: "files", network: "none" }, server.at);
@@ -47,7 +47,7 @@ test("files survive a stop, processes do not, and the answer says so", async () 
     generation: 2,
     continuity: "same-filesystem",
   });
-}, 30_000);
+});
 
 test("a keeper that is killed is noticed, explained, and replaced on the next use only", async () => {
   const sandbox = await Sandbox.create({ name: "lost", network: "none" }, server.at);
@@ -59,7 +59,7 @@ test("a keeper that is killed is noticed, explained, and replaced on the next us
   });
   expect(await hostProcesses(sandbox.id)).toEqual([]);
   expect(await sandbox.exec("cat /workspace/here")).toMatchObject({ stdout: "still\n", generation: 2 });
-}, 30_000);
+});
 
 test("a sandbox that hangs keeps no restarted server from serving the others", async () => {
   const frozen = await Sandbox.create({ name: "frozen", network: "none" }, server.at);
@@ -73,7 +73,7 @@ test("a sandbox that hangs keeps no restarted server from serving the others", a
   expect((await Sandbox.get("frozen", server.at)).state).toBe("stopping");
   process.kill(keeper, "SIGCONT");
   expect((await stopping).state).toBe("stopped");
-}, 30_000);
+});
 
 test("delete leaves neither process nor directory", async () => {
   const sandbox = await Sandbox.create({ network: "none" }, server.at);
@@ -82,4 +82,4 @@ test("delete leaves neither process nor directory", async () => {
   expect(await hostProcesses(sandbox.id)).toEqual([]);
   const left = [...new Bun.Glob(`**/*${sandbox.id}*`).scanSync({ cwd: server.dataDir, onlyFiles: false })];
   expect(left).toEqual([]);
-}, 30_000);
+});

@@ -20,11 +20,11 @@ const home = mkdtempSync(join(tmpdir(), "holdfast-sync-"));
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ name: "synced", network: "none" }, server.at);
-}, 60_000);
+});
 afterAll(async () => {
   rmSync(home, { recursive: true });
   await server.dispose();
-}, 60_000);
+});
 
 /** A new pair of directories, with books of its own. */
 function newPair(name: string) {
@@ -83,7 +83,7 @@ test("up: equal by hash, modes and odd names; only what changed; .gitignore; lin
   // Books that are lost cost time, and nothing else.
   rmSync(join(home, "up.json"));
   expect(await sync()).toEqual({ ...none, unchanged: 706, skipped: first.skipped });
-}, 120_000);
+});
 
 test("both ways: each side's changes go to the other, a conflict is told and touched on neither", async () => {
   const { local, sync, write, read, remoteRead, remoteWrite } = newPair("both");
@@ -122,7 +122,7 @@ test("both ways: each side's changes go to the other, a conflict is told and tou
   await sandbox.exec("rm -rf /workspace/both");
   await expect(sync({ direction: "both", delete: true })).rejects.toMatchObject({ code: "state_lost" });
   expect(read("b")).toBe("theirs\n");
-}, 60_000);
+});
 
 test("down: nothing is written outside, whatever the sandbox calls a file; its own .gitignore counts", async () => {
   const { local, remote, sync, read } = newPair("down");
@@ -142,7 +142,7 @@ test("down: nothing is written outside, whatever the sandbox calls a file; its o
   );
   expect(existsSync(join(outside, "evil"))).toBe(false);
   expect((await sync({ direction: "down" })).unchanged).toBe(3);
-}, 60_000);
+});
 
 test("a server that dies in the middle: only what was done is in the books, and the next sync does the rest", async () => {
   const { sync, write, remoteRead } = newPair("cut");
@@ -159,7 +159,7 @@ test("a server that dies in the middle: only what was done is in the books, and 
   const { uploaded, unchanged, conflicts } = await sync();
   expect([uploaded.length + unchanged, conflicts]).toEqual([1_200, []]);
   expect(await remoteRead("1199")).toBe("1199\n");
-}, 60_000);
+});
 
 test("holdfast sync --watch carries changes both ways, until Ctrl-C", async () => {
   const { local, remote, write, remoteWrite } = newPair("watched");
@@ -188,7 +188,7 @@ test("holdfast sync --watch carries changes both ways, until Ctrl-C", async () =
   expect(readFileSync(join(local, "third"), "utf8")).toBe("3\n");
   child.kill("SIGINT");
   expect(await child.exited).toBe(130);
-}, 60_000);
+});
 
 async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   let rest = "";

@@ -8,9 +8,9 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.getOrCreate({ name: "cli" }, server.at);
-}, 60_000);
+});
 
-afterAll(() => server.dispose(), 60_000);
+afterAll(() => server.dispose());
 
 /** A person at a terminal: a shell that runs one line, so that what the CLI leaves behind can be looked at. */
 class Person {
@@ -73,7 +73,7 @@ test("sh: a shell of our size, whose exit code is ours, and our terminal as it w
   person.type("exit 5\r");
   await person.sees(/same 5/);
   await person.ends();
-}, 30_000);
+});
 
 test("Ctrl-P Ctrl-Q detaches, attach comes back, and the screen is left as it was", async () => {
   const person = new Person(
@@ -92,14 +92,14 @@ test("Ctrl-P Ctrl-Q detaches, attach comes back, and the screen is left as it wa
   again.type("\r");
   await again.sees(/same 4/);
   await again.ends();
-}, 30_000);
+});
 
 test("what a program writes reaches our screen as it is, line feeds and all", async () => {
   const person = new Person(watched("$HF sh cli -- 'stty raw; printf \"a\\nb\\r\\nc\"; exit 0'"));
   await person.sees(/same 0/);
   expect(person.text).toContain("a\nb\r\nc");
   await person.ends();
-}, 30_000);
+});
 
 test("a signal detaches us and leaves our terminal as it was; the program goes on", async () => {
   const person = new Person(watched("$HF sh cli --id term -- 'echo up; read x'"));
@@ -116,7 +116,7 @@ test("a signal detaches us and leaves our terminal as it was; the program goes o
     state: "running",
     viewers: 0,
   });
-}, 30_000);
+});
 
 test("a restart of the server is told shortly, and the shell goes on", async () => {
   const person = new Person(watched("$HF sh cli"));
@@ -130,7 +130,7 @@ test("a restart of the server is told shortly, and the shell goes on", async () 
   person.type("exit $x\r");
   await person.sees(/same 42/);
   await person.ends();
-}, 30_000);
+});
 
 test("what is piped is typed, and its end is Ctrl-D", async () => {
   const person = new Person(watched("printf 'one\\ntwo' | $HF sh cli -- cat | tr '\\n' ,"));
@@ -139,7 +139,7 @@ test("what is piped is typed, and its end is Ctrl-D", async () => {
   const script = new Person(watched("echo 'exit 3' | $HF sh cli"));
   await script.sees(/same 3/);
   await script.ends();
-}, 30_000);
+});
 
 test("who only watches cannot type, and leaves with Ctrl-C", async () => {
   const owner = await sandbox.terminal({
@@ -156,7 +156,7 @@ test("who only watches cannot type, and leaves with Ctrl-C", async () => {
   expect(person.text).not.toContain("nonsense");
   await person.ends();
   await owner.destroy();
-}, 30_000);
+});
 
 test("mistakes are told with a way out", async () => {
   const cases: [line: string, told: RegExp][] = [
@@ -170,4 +170,4 @@ test("mistakes are told with a way out", async () => {
     await person.sees(told);
     await person.ends();
   }
-}, 30_000);
+});

@@ -8,9 +8,9 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.getOrCreate({ name: "terminals" }, server.at);
-}, 60_000);
+});
 
-afterAll(() => server.dispose(), 60_000);
+afterAll(() => server.dispose());
 
 /** Reads until the text shows, and returns all that was read. */
 async function reads(terminal: Terminal, pattern: RegExp): Promise<string> {
@@ -29,7 +29,7 @@ test("a terminal through the server: typing, size, exit", async () => {
   await terminal.write("stty size; tty; echo $TERM; exit 7\r");
   await reads(terminal, /30 100\r\n\/dev\/pts\/\d+\r\nxterm-256color\r\n/);
   expect(await terminal.exited).toMatchObject({ exitCode: 7, cause: "program" });
-}, 20_000);
+});
 
 test("it goes on through a kill of the server, from the next byte", async () => {
   const command = "for i in $(seq 1 400); do echo line $i; sleep 0.005; done; read x; echo got $x";
@@ -46,7 +46,7 @@ test("it goes on through a kill of the server, from the next byte", async () => 
   await terminal.write("x\r");
   await reads(terminal, /got x/);
   expect(await terminal.exited).toMatchObject({ exitCode: 0 });
-}, 30_000);
+});
 
 test("a flood is paced by its reader, and its screen is byte-exact", async () => {
   const terminal = await sandbox.terminal({ id: "three", command: "read x; seq 1 300000; read x" });
@@ -62,7 +62,7 @@ test("a flood is paced by its reader, and its screen is byte-exact", async () =>
   expect(text === expected).toBe(true);
   const ended = await terminal.destroy();
   expect(ended).toMatchObject({ state: "exited", exit: { cause: "destroyed" }, kill: { survivors: [] } });
-}, 60_000);
+});
 
 test("a hundred at once get one", async () => {
   const all = await Promise.all(
@@ -73,4 +73,4 @@ test("a hundred at once get one", async () => {
     { state: "running", viewers: 100, writers: 100 },
   ]);
   await Promise.all(all.map((terminal) => terminal.close()));
-}, 30_000);
+});

@@ -12,8 +12,8 @@ const missing = missingPostgres();
 let postgres: Postgres;
 beforeAll(async () => {
   if (missing === undefined) postgres = await startPostgres();
-}, 60_000);
-afterAll(() => postgres?.stop(), 30_000);
+});
+afterAll(() => postgres?.stop());
 
 interface Pair {
   readonly a: TestServer;

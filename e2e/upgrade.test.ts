@@ -19,7 +19,7 @@ const withPrevious = hasPrevious
 let clone: string;
 beforeAll(async () => {
   if (hasPrevious) clone = await checkOut(PREVIOUS);
-}, 60_000);
+});
 afterAll(() => {
   if (hasPrevious) rmSync(clone, { recursive: true, force: true });
 });
@@ -82,7 +82,7 @@ withPrevious(
       await after.dispose();
     }
   },
-  60_000,
+  120_000,
 );
 
 withPrevious(
@@ -102,7 +102,7 @@ withPrevious(
       await server.dispose();
     }
   },
-  60_000,
+  120_000,
 );
 
 test("scenario 56: rows of a version that is not known here are refused, and nothing is touched", async () => {
@@ -121,7 +121,7 @@ test("scenario 56: rows of a version that is not known here are refused, and not
   } finally {
     await server.dispose();
   }
-}, 30_000);
+});
 
 /** Sets it, and says what it was. */
 function schemaVersion(dataDir: string, change: (version: number) => number): number {

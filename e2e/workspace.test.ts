@@ -7,8 +7,8 @@ let sandbox: Sandbox;
 beforeAll(async () => {
   server = await TestServer.start();
   sandbox = await Sandbox.create({ name: "workspace", network: "none" }, server.at);
-}, 60_000);
-afterAll(() => server.dispose(), 60_000);
+});
+afterAll(() => server.dispose());
 
 test("a watch goes on over a kill -9 of the server, misses nothing, and holds nothing awake", async () => {
   const watch = sandbox.watch("/workspace");
@@ -28,7 +28,7 @@ test("a watch goes on over a kill -9 of the server, misses nothing, and holds no
   await expect(next(sandbox.watch("/nowhere"))).rejects.toMatchObject({ code: "not_found" });
   await sandbox.stop();
   await expect(next(sandbox.watch("/workspace"))).rejects.toMatchObject({ code: "wrong_state" });
-}, 60_000);
+});
 
 test("a clone with progress, its state and its difference, by SDK and command line; it wakes the sandbox", async () => {
   const make = [
@@ -53,7 +53,7 @@ test("a clone with progress, its state and its difference, by SDK and command li
   expect(diff.stdout).toEndWith("-7\n+seven\n");
   const refused = await run([holdfastBin, "git", "clone", "workspace", "ext::sh", "/workspace/x"], cli);
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("https://")]);
-}, 60_000);
+});
 
 async function next(watch: AsyncGenerator<FileEvent>): Promise<FileEvent> {
   const { value, done } = await watch.next();

@@ -6,7 +6,7 @@ const inCi = process.env.CI === "true";
 const bun = process.execPath;
 const total = { passed: 0, failed: 0 };
 // For what hangs. A test that needs longer on a quiet machine says so itself.
-const limits = ["--timeout", "60000"];
+const limits = ["--timeout", "120000"];
 // Many tests wait for something. Each file has a process of its own, and its own servers, daemons and data dirs.
 const sideBySide = ["--parallel=2"];
 

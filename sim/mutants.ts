@@ -57,8 +57,8 @@ export const mutants: readonly Mutant[] = [
     file: "packages/server/src/lifecycle/judge-idle.ts",
     find: "await store.save(holding, ordered, shift.ticket);",
     replace: "await store.save((await store.holding(holding.sandboxId)) ?? holding, ordered, shift.ticket);",
-    caughtBy: ["idle"],
-    why: "a use between the check and the order to stop is overlooked",
+    caughtBy: ["idle", "orphan"],
+    why: "a use between the check and the order to stop is overlooked, or that its row is another's by now",
   },
   {
     name: "gate opened without re-read",

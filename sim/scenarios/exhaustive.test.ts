@@ -54,7 +54,7 @@ test("scenario 57: two servers, one sandbox that one uses and the other deletes:
     runs++;
   } while (runs < MOST_ORDERS && orders.next());
   expect(runs).toBeGreaterThan(100);
-}, 60_000);
+});
 
 /** A life from its creation to its end, with a server that dies after so many steps. */
 function lifeWithADeath(options: { seed: number; afterSteps: number; servers: number }): "over" | "went on" {

@@ -324,4 +324,4 @@ test("every command has help with examples", async () => {
       examples: true,
     });
   }
-}, 20_000);
+});

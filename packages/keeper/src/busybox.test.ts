@@ -8,7 +8,7 @@ import { testWith } from "./test-with.ts";
 /** The compiled keeper in a root file system that has busybox and nothing else: no bash, no glibc, no /etc. */
 
 // The first one to start a keeper may have to build it.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const test = testWith({ program: "busybox", from: "busybox-static" });
 

@@ -135,7 +135,7 @@ test("shutdown ends the work, records it, and removes the socket", async () => {
     polite: { state: "exited", exitCode: 5 },
     rude: { state: "exited", signal: "SIGKILL" },
   });
-}, 10_000);
+});
 
 describe("after the keeper's death", () => {
   async function crashedWith(

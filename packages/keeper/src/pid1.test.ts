@@ -6,7 +6,7 @@ import { startPid1 } from "./test-pid1.ts";
 /** The compiled keeper as PID 1 of its own namespaces. In a root file system of busybox's: busybox.test.ts. */
 
 // The first one to start a keeper may have to build it.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 const exec = async (keeper: TestKeeper, request: Record<string, unknown>) =>
   (await keeper.call("/v1/exec", request)).body;

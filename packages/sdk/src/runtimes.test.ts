@@ -58,4 +58,4 @@ test("it works on Node, over connections that are cut", async () => {
     await server.stop(true);
     await fake.close();
   }
-}, 20_000);
+});

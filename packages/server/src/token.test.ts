@@ -31,4 +31,4 @@ test("servers that start at the same time on one data dir have the same token, w
   expect([token.length, statSync(join(dir, "token")).mode & 0o777]).toEqual([43, 0o600]);
   expect(readdirSync(dir).sort()).toEqual(["go", "token"]);
   rmSync(dir, { recursive: true });
-}, 30_000);
+});

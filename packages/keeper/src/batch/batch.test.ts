@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { BatchReader, batchHeader } from "@holdfast/protocol";
 import { startTestKeeper, type TestKeeper } from "../test-keeper.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let keeper: TestKeeper;
 beforeAll(async () => {

@@ -51,5 +51,5 @@ test.skipIf(!canMakeGroups)(
       oomKilled: true,
     });
   },
-  20_000,
+  120_000,
 );

@@ -5,7 +5,7 @@ import { startPid1 } from "../test-pid1.ts";
 let keeper: TestKeeper;
 beforeAll(async () => {
   keeper = await startPid1();
-}, 30_000);
+});
 afterAll(() => keeper[Symbol.asyncDispose]());
 
 const exec = async (request: Record<string, unknown>) => (await keeper.call("/v1/exec", request)).body;

@@ -45,7 +45,7 @@ test("nothing of one command is known to the next", async () => {
 test("200 at once: 200 right answers", async () => {
   const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => exec({ command: `echo ${i}` })));
   expect(answers.map(({ stdout }) => stdout)).toEqual(Array.from({ length: 200 }, (_, i) => `${i}\n`));
-}, 20_000);
+});
 
 describe("output", () => {
   test("bytes are counted, not characters or strings", async () => {
@@ -80,7 +80,7 @@ describe("output", () => {
     expect(first.log.firstOffset).toBeGreaterThan(0);
     expect(await exec(request)).toEqual(first);
     expect((await keeper.call("/v1/commands/big")).body).toEqual(first);
-  }, 20_000);
+  });
 
   test("a background child that holds stdout does not hold up the answer, and does not die of it", async () => {
     const done = join(keeper.dir, "late");
@@ -126,7 +126,7 @@ describe("endings", () => {
     expect(answer).toMatchObject({ exitCode: 124, timedOut: true, kill: { survivors: [] } });
     expect(performance.now() - started).toBeLessThan(300 + 2000);
     expect(keeper.processes()).toEqual([]);
-  }, 10_000);
+  });
 
   test("yieldMs answers early; cancel ends it", async () => {
     const early = await exec({ command: "echo a; sleep 100", commandId: "early", yieldMs: 100 });
@@ -212,7 +212,7 @@ describe("input", () => {
     const wanted = createHash("sha256").update(bytes).digest("hex");
     const { stdout } = await exec({ command: "sha256sum", stdin: { base64: bytes.toString("base64") } });
     expect(stdout).toBe(`${wanted}  -\n`);
-  }, 20_000);
+  });
 
   test.each([
     ["without stdin there is end of file at once", { command: "read x; echo $?" }, "1\n"],

@@ -63,7 +63,7 @@ test("kill -9 at any moment of writes and tar uploads: each file is old or new, 
     await running?.crash();
     rmSync(dir, { recursive: true, force: true });
   }
-}, 120_000);
+});
 
 /** The letter that each file is full of; `mixed` if it is not. */
 function contents(top: string): string[] {

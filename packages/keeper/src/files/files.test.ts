@@ -17,8 +17,8 @@ beforeAll(async () => {
   keeper = await startTestKeeper();
   dir = join(keeper.dir, "work");
   mkdirSync(dir);
-}, 30_000);
-afterAll(() => keeper[Symbol.asyncDispose](), 30_000);
+});
+afterAll(() => keeper[Symbol.asyncDispose]());
 
 const q = (path: string | Uint8Array, rest = "") =>
   `path=${typeof path === "string" ? encodeURIComponent(path) : bytesInQuery(path)}${rest}`;

@@ -14,8 +14,8 @@ beforeAll(async () => {
   mkdirSync(join(dir, "inner"), { recursive: true });
   mkdirSync(outside);
   writeFileSync(join(outside, "precious"), "precious");
-}, 30_000);
-afterAll(() => keeper[Symbol.asyncDispose](), 30_000);
+});
+afterAll(() => keeper[Symbol.asyncDispose]());
 
 /** Somebody inside who swaps this directory for a link to `outside` and back, until disposed. */
 function swapping(pattern: string): AsyncDisposable {
@@ -47,7 +47,7 @@ test("a write below a root never lands outside, however often a directory is swa
   await using _ = swapping("inner");
   const url = `/v1/files?${query(join(dir, "inner/evil"))}`;
   await untilBoth(() => keeper.request(url, { method: "PUT", body: "x" }));
-}, 60_000);
+});
 
 test("a read below a root never shows what is outside", async () => {
   await using _ = swapping("inner");
@@ -57,7 +57,7 @@ test("a read below a root never shows what is outside", async () => {
     expect([403, 404]).toContain(reply.status);
     await reply.body?.cancel();
   }
-}, 60_000);
+});
 
 test("a recursive delete never follows a link that is swapped in", async () => {
   await using _ = swapping("tree/sub");
@@ -71,7 +71,7 @@ test("a recursive delete never follows a link that is swapped in", async () => {
     if (existsSync(join(dir, "tree"))) renameSync(join(dir, "tree"), join(dir, `left-${tries}`));
   }
   expect(readFileSync(join(outside, "precious"), "utf8")).toBe("precious");
-}, 60_000);
+});
 
 test("an archive never lands outside, also if its own directories are swapped while it is unpacked", async () => {
   await using _ = swapping(".holdfast-tmp-*/d");
@@ -100,4 +100,4 @@ test("an archive never lands outside, also if its own directories are swapped wh
     expect(readdirSync(outside)).toEqual(["precious"]);
   }
   expect(statuses.has(400)).toBe(true);
-}, 60_000);
+});

@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { startTestKeeper, type TestKeeper } from "../test-keeper.ts";
 import { git } from "./test-git-server.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let keeper: TestKeeper;
 let dir: string;

@@ -3,7 +3,7 @@ import { TestViewer } from "../terminal/test-viewer.ts";
 import { startTestKeeper, type TestKeeper } from "../test-keeper.ts";
 
 // A second each on a machine that does nothing else.
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 // Burns CPU for 0.3 s, which is more than a trace of anything in here.
 const BURN = `python3 -c 'import time

@@ -6,7 +6,7 @@ import { TestViewer } from "../terminal/test-viewer.ts";
 import { startTestKeeper, type TestKeeper } from "../test-keeper.ts";
 
 // A second each on a machine that does nothing else.
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 /** Runs a command under a claim, or under none; gives the code of what it was refused with. */
 async function run(keeper: TestKeeper, fence?: number | string): Promise<string> {

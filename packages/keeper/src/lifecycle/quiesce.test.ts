@@ -5,7 +5,7 @@ import { startTestKeeper } from "../test-keeper.ts";
 import { inProcessKeeper } from "./test-keeper-here.ts";
 
 // A second each on a machine that does nothing else.
-setDefaultTimeout(30_000);
+setDefaultTimeout(120_000);
 
 test("quiesced, it takes no work, shows everything, ends what is to be ended, and goes on when resumed", async () => {
   await using keeper = await startTestKeeper();

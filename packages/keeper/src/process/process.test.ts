@@ -96,7 +96,7 @@ describe("logs", () => {
     }
     expect([bytes + dropped, exits]).toEqual([1_000_000_000, 1]);
     expect((await rss()) - before).toBeLessThan(60);
-  }, 30_000);
+  });
 
   test("a reader that stalls is waited for once the log is full, and then gets every byte", async () => {
     const socket = connect(keeper.boot.socketPath).pause();
@@ -121,7 +121,7 @@ describe("logs", () => {
     }
     expect(at).toBe(300_000_000);
     expect(events.filter(({ type }) => type === "truncated")).toEqual([]);
-  }, 30_000);
+  });
 
   test("a client that comes back with its offset misses nothing and sees nothing twice", async () => {
     await start({ command: "for i in $(seq 2000); do echo line $i; done", processId: "seq" });
@@ -153,7 +153,7 @@ describe("logs", () => {
       gone.abort();
     }
     expect(got).toBe(Array.from({ length: 300 }, (_, i) => `${i}\n`).join(""));
-  }, 20_000);
+  });
 
   test("server-sent events carry the offset after them; Last-Event-ID continues", async () => {
     await start({ command: "printf abc; sleep 0.1; printf de >&2", processId: "sse" });
@@ -190,7 +190,7 @@ describe("logs", () => {
     await Bun.sleep(12_000); // past the runtime's own limit of 10 s
     await keeper.request("/v1/processes/silent/stdin", { method: "POST", body: "\n" });
     expect(await body).toStartWith(": keep-alive\n\nid: 4\nevent: stdout\n");
-  }, 20_000);
+  });
 
   test.each(["since=-1", "since=x", "follow=maybe", "stream=stdin", "sinse=1"])(
     "bad query %s",
@@ -277,7 +277,7 @@ describe("ending", () => {
       kill: { verified: "lineage", killed: 2, survivors: [], unattributed: [] },
     });
     expect(keeper.processes()).toEqual([]);
-  }, 10_000);
+  });
 
   test("kill of one that has ended ends what it left running", async () => {
     await start({ command: "sleep 1000 & sleep 1000 & exit 0", processId: "parent" });
@@ -328,7 +328,7 @@ describe("wait-for-port", () => {
     expect(await ask("listener", 5000)).toEqual({ port, listening: true, status: { state: "running" } });
     await keeper.call("/v1/processes/listener/kill", {});
     expect(await ask("listener", 5000)).toMatchObject({ listening: false, status: { state: "exited" } });
-  }, 15_000);
+  });
 });
 
 /** The body of a chunked HTTP/1.1 answer, read without a client that would take it at its own pace. */

@@ -188,7 +188,7 @@ for (const { text, exitCode, shell, stdout, undo } of cases) {
     expect([ok.stdout, ok.stderr, ok.exitCode]).toEqual(["ok\n", "", 0]);
     expect(ok.restored?.from).toBe(shell === "exited" ? "savepoint" : undefined);
     expect(after.stdout).toBe(before.stdout);
-  }, 30_000);
+  });
 }
 
 test("bash itself damages its memory at an open $(: the shell is made anew, with all of its state", async () => {

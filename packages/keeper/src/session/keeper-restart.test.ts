@@ -24,5 +24,5 @@ for (const how of ["stopped", "crashed"] as const) {
       stdout: "/usr/lib 1\nin f\n",
       restored: { because: "keeper_lost", from: "checkpoint" },
     });
-  }, 15_000);
+  });
 }

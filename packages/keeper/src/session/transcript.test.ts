@@ -30,7 +30,7 @@ test("200 texts of random bytes leave the session as it was", async () => {
     const { stdout, exitCode } = await session.run('echo "ok $KEPT"; k');
     expect([text, stdout, exitCode]).toEqual([text, "ok a b\nk\n", 0]);
   }
-}, 60_000);
+});
 
 /** What a person or an agent types in a session, three hundred times, from a few dozen patterns. */
 function typedCommands(): string[] {
@@ -111,7 +111,7 @@ test("the same 300 commands in a bash of its own: same output, same errors, same
   }
   const its = await inABashOfItsOwn(texts, { dir: all.dir, cwd: base.its });
   for (const [i, answer] of its.entries()) expect(ours[i]).toEqual(answer);
-}, 60_000);
+});
 
 interface Answer {
   readonly text: string;

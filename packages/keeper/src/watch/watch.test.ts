@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { startTestKeeper, type TestKeeper } from "../test-keeper.ts";
 import { TestWatcher } from "./test-watcher.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let keeper: TestKeeper;
 beforeAll(async () => {

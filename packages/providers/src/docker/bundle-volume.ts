@@ -3,7 +3,8 @@ import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { inside } from "../local/inside.ts";
 import type { DockerApi } from "./api.ts";
-import type { VolumeList } from "./engine-types.ts";
+import type { ListedContainer, VolumeList } from "./engine-types.ts";
+import { removeContainer } from "./remove-container.ts";
 import { TAR_END, tarHeader, tarOf, tarPadding } from "./tar.ts";
 
 /**
@@ -13,6 +14,7 @@ import { TAR_END, tarHeader, tarOf, tarPadding } from "./tar.ts";
 
 const COMPLETE = "complete";
 const KEEPER_LABEL = "holdfast.keeper";
+const SENDER_LABEL = "holdfast.keeper-sender";
 /** 100 MB, over whatever line. */
 const SEND_TIMEOUT_MS = 600_000;
 
@@ -64,6 +66,7 @@ async function send({ api, bundle, imageId }: Sending): Promise<void> {
   const name = `hf-keeper-${randomUUID().slice(0, 8)}`;
   const json = {
     Image: imageId,
+    Labels: { [SENDER_LABEL]: basename(bundle) },
     Entrypoint: ["/never-started"],
     HostConfig: { NetworkMode: "none", Mounts: [bundleMount(bundle, { readOnly: false })] },
   };
@@ -87,6 +90,23 @@ async function send({ api, bundle, imageId }: Sending): Promise<void> {
     await api.request({ method: "DELETE", path: `/containers/${name}`, query, expect: [404], signal: undo });
   }
   await removeOthers(api, bundle, signal);
+}
+
+/** What a server left that was killed while it sent. A younger one may be another server's, which is just sending. */
+export async function removeAbandonedSenders(
+  api: DockerApi,
+  { now, signal }: { now: number; signal: AbortSignal },
+): Promise<void> {
+  const query = { all: "1", filters: JSON.stringify({ label: [SENDER_LABEL] }) };
+  const senders = await api.json<ListedContainer[]>({
+    method: "GET",
+    path: "/containers/json",
+    query,
+    signal,
+  });
+  for (const { Id, Created } of senders ?? []) {
+    if (Created * 1000 < now - SEND_TIMEOUT_MS) await removeContainer(api, Id, signal);
+  }
 }
 
 /** Bundles of older releases go when no container uses them: the daemon refuses until then. */

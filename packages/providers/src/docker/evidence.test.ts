@@ -9,7 +9,7 @@ import { killTooLate, launchAndDie } from "./test-servers.ts";
 import { tryLaunch } from "./trial.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 
 describe.skipIf(missing !== undefined)(`docker: what is there${missing ? ` (${missing})` : ""}`, () => {

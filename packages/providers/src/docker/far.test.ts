@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { missingDocker, providerConformance } from "@holdfast/testkit";
+import { DockerApi } from "./api.ts";
+import { removeAbandonedSenders } from "./bundle-volume.ts";
 import { DockerMachine } from "./test-machine.ts";
 import { launchUnmarked } from "./test-servers.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 
 describe.skipIf(missing !== undefined)(`docker: a daemon elsewhere${missing ? ` (${missing})` : ""}`, () => {
@@ -33,6 +35,18 @@ describe.skipIf(missing !== undefined)(`docker: a daemon elsewhere${missing ? ` 
     },
     TIMEOUT_MS,
   );
+
+  test("what a server left that was killed while it sent its keeper is removed, and nobody's who still sends", async () => {
+    const { daemon } = machine;
+    const body = { Image: daemon.images.busybox, Cmd: ["x"], Labels: { "holdfast.keeper-sender": "x" } };
+    await daemon.ask("POST", "/containers/create?name=hf-keeper-left", body);
+    const names = async () => JSON.stringify(await daemon.ask("GET", "/containers/json?all=1"));
+    const api = new DockerApi(daemon.host);
+    await removeAbandonedSenders(api, { now: Date.now(), signal: soon() });
+    expect(await names()).toContain("hf-keeper-left");
+    await removeAbandonedSenders(api, { now: Date.now() + 3_600_000, signal: soon() });
+    expect(await names()).not.toContain("hf-keeper-left");
+  });
 });
 
 /** What a bridge could get wrong. `HOLDFAST_FAR=all` is the whole suite, which takes a minute. */

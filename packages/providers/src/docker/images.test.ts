@@ -5,7 +5,7 @@ import { missingDocker } from "@holdfast/testkit";
 import { DockerMachine } from "./test-machine.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 
 describe.skipIf(missing !== undefined)(`docker: what is inside${missing ? ` (${missing})` : ""}`, () => {
   let machine: DockerMachine;

@@ -7,7 +7,7 @@ import { DockerMachine } from "./test-machine.ts";
 import { launchAndDie, stopAndDie } from "./test-servers.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(30_000);
 const spec: SandboxSpec = { network: "none" };
 const TOOL = "/opt/installed/tool";

@@ -5,7 +5,7 @@ import { networkName } from "./network.ts";
 import { DockerMachine } from "./test-machine.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 
 interface Inspected {

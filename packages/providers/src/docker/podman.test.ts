@@ -5,7 +5,7 @@ import { DockerMachine } from "./test-machine.ts";
 import { killTooLate } from "./test-servers.ts";
 
 const missing = missingDocker("podman");
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 
 /** Where Podman answers otherwise than Docker; the rest is in the conformance suite. */

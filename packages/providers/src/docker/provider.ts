@@ -8,6 +8,7 @@ import { createSnapshotVault } from "../local/snapshot-vault.ts";
 import { namingStorage } from "../local/storage.ts";
 import type { AllowedMount } from "../mounts.ts";
 import { DockerApi } from "./api.ts";
+import { removeAbandonedSenders } from "./bundle-volume.ts";
 import { capabilitiesOf } from "./capabilities.ts";
 import { measureCapacity } from "./capacity.ts";
 import { copyDisk, letGo } from "./copy-disk.ts";
@@ -114,16 +115,16 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     probe: () =>
       probeDocker({
         ...{ host, certPath, keeperBundle, image: defaultImage },
-        askDaemon: () => askDaemon(AbortSignal.timeout(TRIAL_TIMEOUT_MS)),
-        hasImage: async () =>
-          (await findImage(api, defaultImage, AbortSignal.timeout(TRIAL_TIMEOUT_MS))) !== undefined,
+        askDaemon: () => askDaemon(soon()),
+        hasImage: async () => (await findImage(api, defaultImage, soon())) !== undefined,
         tryLaunch: async () => {
-          const tried = { layout, keeperBundle, info: await info(AbortSignal.timeout(TRIAL_TIMEOUT_MS)) };
+          const tried = { layout, keeperBundle, info: await info(soon()) };
           const before = options.tryAgain ? undefined : await recall(tried);
           const decided = before ?? (await decide());
           if (before === undefined) await remember(tried, decided);
-          else await removeAbandoned(provider, Date.now(), AbortSignal.timeout(TRIAL_TIMEOUT_MS));
+          else await removeAbandoned(provider, Date.now(), soon());
           reach = decided.reach;
+          if (reach === "api") await removeAbandonedSenders(api, { now: Date.now(), signal: soon() });
           return { how: describeReach(decided), isRecalled: before !== undefined };
         },
       }),
@@ -157,6 +158,10 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     }),
   };
   return provider;
+}
+
+function soon(): AbortSignal {
+  return AbortSignal.timeout(TRIAL_TIMEOUT_MS);
 }
 
 function describeReach({ reach, because }: Decided): string {

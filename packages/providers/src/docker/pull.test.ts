@@ -8,7 +8,7 @@ import { Pulls } from "./pull.ts";
 import { DockerMachine } from "./test-machine.ts";
 
 const missing = missingDocker() ?? missingRegistry();
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 const login = { username: "us", password: "only:with:this" };
 

@@ -8,7 +8,7 @@ import { missingDocker } from "@holdfast/testkit";
 import { DockerMachine } from "./test-machine.ts";
 
 const missing = missingDocker();
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 
 describe.skipIf(missing !== undefined)(

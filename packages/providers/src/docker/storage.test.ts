@@ -30,7 +30,7 @@ describe.skipIf(missing !== undefined)(`docker: its disk${missing ? ` (${missing
       must("umount", dataRoot);
       rmSync(dataRoot, { recursive: true });
     }
-  }, 60_000);
+  });
 });
 
 function fill(file: string): void {

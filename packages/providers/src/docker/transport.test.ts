@@ -15,7 +15,7 @@ import { DockerApi } from "./api.ts";
 import { execIn } from "./exec-stream.ts";
 import { isOpenToOthers } from "./transport.ts";
 
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 const soon = () => AbortSignal.timeout(20_000);
 const missing = missingDocker() ?? missingSsh();
 

@@ -34,4 +34,4 @@ test("an instance keeps the keeper it was launched with; what nobody uses goes w
   expect(keepers()).toEqual(["third"]);
   await last.stop(next, "force", soon());
   await last.removeDisk(next, soon());
-}, 30_000);
+});

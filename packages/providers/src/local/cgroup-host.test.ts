@@ -31,4 +31,4 @@ test("a server that is killed while it tries control groups leaves none", async 
     left = left.filter((trial) => existsSync(trial));
   }
   expect(left).toEqual([]);
-}, 15_000);
+});

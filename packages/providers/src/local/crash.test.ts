@@ -43,7 +43,7 @@ test("a server killed at any moment of a launch leaves what the next one can fin
     expect(machine.leftovers()).toEqual([]);
   }
   expect([...outcomes].sort()).toEqual(["launched", "not tried"]);
-}, 60_000);
+});
 
 async function relaunch(ref: InstanceRef): Promise<string> {
   await machine.launch({ network: "none" }, ref);
@@ -58,7 +58,7 @@ test("the end of the server's process group and session does not reach the sandb
   expect((await machine.run(ref, "echo", "alive")).stdout).toBe("alive\n");
   await machine.provider.stop(ref, "graceful", soon());
   await machine.provider.removeDisk(ref, soon());
-}, 20_000);
+});
 
 test("a server with a strict umask gives its sandboxes what they need", async () => {
   const before = process.umask(0o077);
@@ -72,7 +72,7 @@ test("a server with a strict umask gives its sandboxes what they need", async ()
   } finally {
     process.umask(before);
   }
-}, 20_000);
+});
 
 test("a data dir of any length works", async () => {
   const far = await Machine.open({ dataDirName: `${"long".repeat(30)}/${"path".repeat(30)}` });
@@ -82,7 +82,7 @@ test("a data dir of any length works", async () => {
   } finally {
     await far.close();
   }
-}, 20_000);
+});
 
 test("the secret is nowhere on the host once the keeper runs, and nowhere in its arguments or environment", async () => {
   const ref = await machine.launch({ network: "none" });

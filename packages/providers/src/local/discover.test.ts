@@ -176,7 +176,7 @@ test("scenario 39: two data dirs with the same ids do not see, adopt or end each
     await machine.clear();
     await copy.close();
   }
-}, 20_000);
+});
 
 test("what was launched before the machine's last start is gone, and that is the proof", async () => {
   const ref = await machine.launch({ network: "none" });

@@ -33,7 +33,7 @@ test("files live on in the next generation; what was temporary does not", async 
   );
   expect(ran.stdout).toBe("/home/user/f\n/workspace/f\n");
   await machine.clear();
-}, 20_000);
+});
 
 test("work that locks itself out of its own directories is let in again by the next start", async () => {
   const first = await machine.launch({ network: "none" });
@@ -44,7 +44,7 @@ test("work that locks itself out of its own directories is let in again by the n
   const modes = await machine.run(next, "stat", "-c", "%a", "/home/user", "/.holdfast/state", "/workspace");
   expect(modes.stdout).toBe("700\n700\n755\n");
   await machine.clear();
-}, 20_000);
+});
 
 /** Deeper than a path can be long, without permissions, with links out and names that look like options. */
 const HOSTILE = `
@@ -70,7 +70,7 @@ test("a hostile tree is removed, and nothing that it points at", async () => {
   expect((await machine.provider.removeDisk(ref, soon())).state).toBe("absent");
   expect(existsSync(join(precious, "file"))).toBe(true);
   expect(machine.leftovers()).toEqual([]);
-}, 20_000);
+});
 
 test("a disk that was being made or removed when the server died is finished", async () => {
   const layout = layoutOf(join(machine.dir, "interrupted"));

@@ -23,8 +23,8 @@ for (const network of networks) {
       other = await machine.launch({ network });
       delete process.env.HOLDFAST_LEAK;
       await machine.run(other, "bash", "-c", "echo other > /workspace/secret; echo other > /tmp/secret");
-    }, 30_000);
-    afterAll(() => machine.close(), 30_000);
+    });
+    afterAll(() => machine.close());
 
     test("the user has a home, a workspace, temporary space, and the host's programs", async () => {
       const ran = await inBox(
@@ -203,6 +203,6 @@ for (const network of networks) {
       } finally {
         await Promise.all([server, server6, unix, abstractServer].map((each) => each.stop(true)));
       }
-    }, 20_000);
+    });
   });
 }

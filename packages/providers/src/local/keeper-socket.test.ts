@@ -43,7 +43,7 @@ test("work inside cannot lead the server to another socket, neither of the host 
   }
   await host.stop(true);
   await machine.clear();
-}, 20_000);
+});
 
 test("the keeper's socket is not there for the work to connect to, to crowd or to remove", async () => {
   const ref = await machine.launch({ network: "none" });

@@ -39,7 +39,7 @@ test.if(asRoot && isFull)(
       twoOnOnePort: "listens listens",
     });
   },
-  30_000,
+  120_000,
 );
 
 test.if(isFull)("the sandbox outlives its network, and stop still finds everything", async () => {

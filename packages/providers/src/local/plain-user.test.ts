@@ -21,6 +21,7 @@ test.if(asRoot)(
       const child = Bun.spawn(
         [
           ...["setpriv", "--reuid", id, "--regid", id, "--clear-groups", process.execPath, "test"],
+          ...["--timeout", "120000"],
           ...suites.map((file) => join(import.meta.dir, file)),
         ],
         { env: { PATH: "/usr/bin:/bin", HOME: home, TMPDIR: home }, stdio: ["ignore", "ignore", "pipe"] },
@@ -38,5 +39,5 @@ test.if(asRoot)(
       rmSync(home, { recursive: true, force: true });
     }
   },
-  120_000,
+  300_000,
 );

@@ -52,7 +52,7 @@ test("a launcher is found at every moment, also between two of its programs", as
     await child.exited;
     expect(await findByName(name)).toEqual([]);
   }
-}, 20_000);
+});
 
 test.if(process.getuid?.() === 0)(
   "another user's process is none of ours, whatever it is called",

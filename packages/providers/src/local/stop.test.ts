@@ -31,7 +31,7 @@ test.if(asRoot)(
     expect((await machine.provider.stop(ref, "graceful", soon())).state).toBe("absent");
     await machine.clear();
   },
-  20_000,
+  120_000,
 );
 
 test("a stopped keeper is ended all the same", async () => {

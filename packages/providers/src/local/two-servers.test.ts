@@ -26,7 +26,7 @@ test("two servers on one data dir that launch and stop the same instances leave 
   await Promise.all([server(), server()]);
   for (const ref of refs) await machine.provider.removeDisk(ref, soon());
   expect(machine.leftovers()).toEqual([]);
-}, 60_000);
+});
 
 test("two servers that launch the same instance make one, with one keeper", async () => {
   const script = join(import.meta.dir, "../../fixtures/launch-forever.ts");
@@ -52,7 +52,7 @@ test("two servers that launch the same instance make one, with one keeper", asyn
     await machine.provider.removeDisk(ref, soon());
   }
   expect(machine.leftovers()).toEqual([]);
-}, 30_000);
+});
 
 async function untilSaid(stream: ReadableStream<Uint8Array>, what: string): Promise<void> {
   let said = "";

@@ -5,7 +5,7 @@ import { settled } from "./hand-clock.ts";
 import { TestWorld } from "./test-world.ts";
 
 // Days pass in some of them, which takes a second on a machine that does nothing else.
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let world: TestWorld;
 beforeEach(async () => {

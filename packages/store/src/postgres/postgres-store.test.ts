@@ -25,7 +25,7 @@ function suite(): void {
     raw = new SQL(url, { max: 2 });
     // At once, as servers start that one command brings up: the schema is made once.
     servers = await Promise.all([open(url), open(url), open(url)]);
-  }, 30_000);
+  });
   afterAll(async () => {
     try {
       for (const server of servers) await server.close();
@@ -165,7 +165,7 @@ function suite(): void {
       for (const pid of pids) process.kill(pid, "SIGCONT");
       await driver.close();
     }
-  }, 30_000);
+  });
 
   test("text that PostgreSQL cannot hold finds nothing, and is kept as near as it can be", async () => {
     await empty();
@@ -223,7 +223,7 @@ function suite(): void {
     await expect(store.installationId()).rejects.toMatchObject({ code: "unavailable", retryable: true });
     await store.close();
     await store.close();
-  }, 30_000);
+  });
 }
 
 function open(url: string): Promise<PostgresStore> {
