@@ -38,7 +38,8 @@ function mounts(): string[] {
 function cgroups(): string[] {
   const found = new Bun.Glob("**/*{holdfast,hf-sbx}*").scanSync({ cwd: "/sys/fs/cgroup", onlyFiles: false });
   try {
-    return [...found].map((path) => `cgroup: ${path}`);
+    // The group that all of them are in stays: another server may be about to make one in it.
+    return [...found].filter((path) => !/(^|\/)holdfast$/.test(path)).map((path) => `cgroup: ${path}`);
   } catch {
     return []; // no cgroup file system here
   }
