@@ -269,7 +269,7 @@ export function absent(idOrName: string, tombstone: Tombstone | undefined): Hold
 
 export function noSuchProvider(kind: string | undefined, known: readonly string[]): HoldfastError {
   return new HoldfastError("invalid_argument", `there is no provider ${kind}`, {
-    hint: `this server has: ${known.join(", ")}`,
+    hint: `this server has: ${known.join(", ")}; its operator chooses them (serve --providers local,docker)`,
     started: "no",
   });
 }

@@ -52,7 +52,7 @@ export class SnapshotWork {
     over.abort();
     await beating;
     if (closing.aborted) return;
-    const ms = clock.now() - startedAt;
+    const ms = Math.round(clock.now() - startedAt);
     if ("content" in done) await this.#conclude(done.content, ms);
     else if (!this.#taken.signal.aborted) await this.#fail(messageOf(done.error));
     log.info("snapshot", { snapshot: this.#row.id, phase: this.#row.phase, ms });
