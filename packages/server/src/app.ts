@@ -5,6 +5,7 @@ import { bodyLimit } from "hono/body-limit";
 import { bearerAuth } from "./http/auth.ts";
 import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
+import { originPolicy } from "./http/origins.ts";
 import { nameSchemas } from "./http/schema-names.ts";
 import { newRequestId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle/lifecycle.ts";
@@ -67,6 +68,8 @@ export interface AppDeps {
   /** Why the server cannot serve yet, if it cannot. */
   readonly notReady: () => string | undefined;
   readonly maxRequests?: number;
+  /** Origins whose pages may call, beside the server's own. */
+  readonly allowedOrigins?: readonly string[];
 }
 
 export interface AppEnv {
@@ -93,6 +96,7 @@ export function createApp(deps: AppDeps): App {
     c.header("Holdfast-Request-Id", requestId);
     await next();
   });
+  app.use(originPolicy(deps.allowedOrigins ?? []));
   app.use(concurrencyLimit(deps.maxRequests ?? MAX_REQUESTS));
   app.onError(errorResponse);
   app.notFound((c) => errorResponse(noRoute(c.req.method, c.req.path), c));

@@ -28,6 +28,8 @@ export interface Config {
   readonly dockerImage: string | undefined;
   /** What of this machine sandboxes may see when they ask for it. */
   readonly allowedMounts: readonly AllowedMount[];
+  /** Whose pages may call the API in a browser, beside the server's own. */
+  readonly allowedOrigins: readonly string[];
   /** From the environment; wins over the token file. */
   readonly token: string | undefined;
   readonly maxSandboxes: number | null;
@@ -62,6 +64,8 @@ Options:
   --allow-mount DIR[:ro]
                         sandboxes may mount what is in it; again for more
                                                         (HOLDFAST_ALLOW_MOUNTS, with commas; default none)
+  --allow-origin URL    pages of this origin may call the API: https://app.example.com, or * for all;
+                        again for more                  (HOLDFAST_ALLOW_ORIGINS, with commas; default none)
   --max-sandboxes N     instances at a time             (HOLDFAST_MAX_SANDBOXES, default no limit)
   --quota N             instances of one tenant         (HOLDFAST_QUOTA, default no limit)
   --min-free-disk PCT   below this share of free disk no sandbox is started
@@ -99,6 +103,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     dockerConfigDir: env.DOCKER_CONFIG || undefined,
     dockerImage: values["docker-image"] ?? (env.HOLDFAST_DOCKER_IMAGE || undefined),
     allowedMounts: (values["allow-mount"] ?? listOf(env.HOLDFAST_ALLOW_MOUNTS)).map(allowedMountOf),
+    allowedOrigins: (values["allow-origin"] ?? listOf(env.HOLDFAST_ALLOW_ORIGINS)).map(originOf),
     token: tokenOf(env.HOLDFAST_TOKEN),
     maxSandboxes: number("max-sandboxes") ?? null,
     quota: number("quota") ?? null,
@@ -143,6 +148,7 @@ function parse(argv: readonly string[]) {
         providers: text,
         "docker-image": text,
         "allow-mount": { type: "string", multiple: true },
+        "allow-origin": { type: "string", multiple: true },
         "max-sandboxes": text,
         quota: text,
         "min-free-disk": text,
@@ -223,6 +229,15 @@ function allowedMountOf(text: string): AllowedMount {
   const dir = readOnly ? text.slice(0, -":ro".length) : text;
   if (!dir.startsWith("/")) throw usageError(`--allow-mount must be an absolute path, not "${text}"`);
   return { dir: resolve(dir), readOnly };
+}
+
+/** As a browser says it: a scheme and a host, and nothing after them. */
+function originOf(text: string): string {
+  if (text === "*" || text === "null") return text;
+  const isOne = /^[a-z][a-z0-9+.-]*:\/\/[^/?#@]+\/?$/i.test(text) && URL.canParse(text);
+  if (!isOne) throw usageError(`--allow-origin must be like https://app.example.com, not "${text}"`);
+  const { origin } = new URL(text);
+  return origin === "null" ? text.replace(/\/$/, "") : origin;
 }
 
 function levelOf(level: string): string {

@@ -55,7 +55,10 @@ async function serve(config: Config): Promise<void> {
   const secret = config.token ?? token.token;
   const isReady = () => notReady === undefined;
   const previews = await startPreviews(config, { sandboxes: lifecycle.sandboxes, isShared, log, isReady });
-  const app = createApp({ lifecycle, previews, log, token: () => secret, notReady: () => notReady });
+  const app = createApp({
+    ...{ lifecycle, previews, log, token: () => secret, notReady: () => notReady },
+    allowedOrigins: config.allowedOrigins,
+  });
   const listening = listen(app, { ...config, isShared });
 
   const found = (await store.unsettled()).length;
