@@ -77,7 +77,10 @@ export function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
   const has = Object.fromEntries(
     Object.keys(policy).map((key) => [key, found.sandbox.policy[key as keyof Policy]]),
   );
-  const difference = { ...differences(found.sandbox.spec, spec), ...differences(has, policy) };
+  const difference = {
+    ...differences(eachLimit(found.sandbox.spec), eachLimit(spec)),
+    ...differences(has, policy),
+  };
   if (Object.keys(difference).length === 0) return found;
   const message = `sandbox ${found.sandbox.name} exists, and is another: ${differenceText(difference)}`;
   throw new HoldfastError("spec_conflict", message, {
@@ -85,6 +88,14 @@ export function sameSpec(found: Holding, wanted: EnsureSandbox): Holding {
     details: { difference },
     started: "no",
   });
+}
+
+/** A limit is named by itself: the others may well be the same. */
+function eachLimit({ limits = {}, ...rest }: SandboxSpec): Record<string, unknown> {
+  return {
+    ...rest,
+    ...Object.fromEntries(Object.entries(limits).map(([key, value]) => [`limits.${key}`, value])),
+  };
 }
 
 /** More than that is for `details`. */
