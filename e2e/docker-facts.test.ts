@@ -60,21 +60,21 @@ describe.skipIf(missing !== undefined)(`docker: what is so, and what others do t
     async () => {
       const sandbox = await Sandbox.create({ name: "facts", user: "root" }, server.at);
       const loop = await sandbox.startProcess("while sleep 0.1; do echo round; done");
-      await sandbox.exec("echo kept > /workspace/note; echo too > /etc/note");
+      await sandbox.exec("echo kept > /workspace/note; echo too > /etc/note; echo on > /tmp/note");
       await sandbox.release();
       const before = await container(sandbox);
       expect(before.State.Status).toBe("running");
       await server.restart("SIGKILL");
       const again = await Sandbox.get("facts", server.at);
-      const { stdout } = await again.exec("cat /workspace/note /etc/note", { ifGeneration: 1 });
-      expect(stdout).toBe("kept\ntoo\n");
+      const { stdout } = await again.exec("cat /workspace/note /etc/note /tmp/note", { ifGeneration: 1 });
+      expect(stdout).toBe("kept\ntoo\non\n");
       const after = await container(again);
       expect([after.Id, after.State]).toEqual([before.Id, before.State]);
       const process = await again.getProcess(loop.processId);
       const { nextOffset } = (await process.info()).log;
       while ((await process.info()).log.nextOffset === nextOffset) await Bun.sleep(20);
       await again.stop();
-      expect((await again.exec("cat /workspace/note /etc/note")).stdout).toBe("kept\ntoo\n");
+      expect((await again.exec("cat /workspace/note /etc/note; ls /tmp")).stdout).toBe("kept\ntoo\n");
       expect((await again.refresh()).info).toMatchObject({ generation: 2, continuity: "same-filesystem" });
       expect((await container(again)).Id).toBe(before.Id);
       await again.delete({ force: true });

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type DockerDaemon, missingDocker, startDockerDaemon } from "@holdfast/testkit";
 import { Sandbox } from "holdfast";
 import { TestServer } from "./harness.ts";
@@ -21,32 +24,6 @@ afterAll(async () => {
   await server?.dispose();
   await daemon?.stop();
 });
-
-onDocker(
-  "a sandbox in Docker survives its server, and comes back on its volumes after a stop",
-  async () => {
-    const sandbox = await Sandbox.create({ name: "boxed" }, server.at);
-    expect(sandbox.info.provider).toBe("docker");
-    await sandbox.exec("echo kept > /workspace/note; echo gone > /tmp/note");
-    const loop = await sandbox.startProcess("while sleep 0.2; do date; done");
-    await server.restart("SIGKILL");
-    const again = await Sandbox.get("boxed", server.at);
-    const { stdout } = await again.exec("cat /workspace/note /tmp/note", { ifGeneration: 1 });
-    expect(stdout).toBe("kept\ngone\n");
-    expect((await (await again.getProcess(loop.processId)).info()).status).toEqual({ state: "running" });
-    await again.stop();
-    expect((await again.exec("cat /workspace/note; ls /tmp")).stdout).toBe("kept\n");
-    expect((await Sandbox.get("boxed", server.at)).info).toMatchObject({
-      generation: 2,
-      continuity: "same-filesystem",
-    });
-    await again.delete();
-    const left = (await daemon.ask("GET", "/containers/json?all=true")) as unknown[];
-    const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: unknown[] | null };
-    expect([left, Volumes ?? []]).toEqual([[], []]);
-  },
-  120_000,
-);
 
 onDocker(
   "a program on localhost in a container is reached through its preview, without any network",
@@ -87,6 +64,42 @@ onDocker(
       "run.sh",
       "big",
     ]);
+    await sandbox.delete();
+  },
+  120_000,
+);
+
+onDocker(
+  "watch, git and sync are the same in a container",
+  async () => {
+    const sandbox = await Sandbox.create({ name: "boxed-work", network: "none" }, server.at);
+    const watch = sandbox.watch("/workspace");
+    expect((await watch.next()).value).toMatchObject({ type: "ready" });
+    const make = [
+      "git init -q -b main origin && cd origin && echo 1 > file && git add -A",
+      "git -c user.name=a -c user.email=a@example.com commit -qm one",
+    ];
+    expect(await sandbox.exec(make.join("\n"), { cwd: "/workspace" })).toMatchObject({ exitCode: 0 });
+    for await (const event of watch) if ("path" in event && event.path === "/workspace/origin/file") break;
+    const cloned = await sandbox.git.clone("file:///workspace/origin", "/workspace/app");
+    expect(cloned).toMatchObject({ status: "cloned", branch: "main" });
+
+    const local = mkdtempSync(join(tmpdir(), "holdfast-docker-sync-"));
+    try {
+      writeFileSync(join(local, "file"), "2\n");
+      const sync = () =>
+        sandbox.files.sync(local, "/workspace/app", { stateFile: `${local}.json`, direction: "both" });
+      expect((await sync()).conflicts).toMatchObject([{ path: "file" }]);
+      await sandbox.files.write("/workspace/app/file", "2\n");
+      await sandbox.files.write("/workspace/app/new", "of the container\n");
+      expect(await sync()).toMatchObject({ conflicts: [], uploaded: [], downloaded: ["new"] });
+      expect(readFileSync(join(local, "new"), "utf8")).toBe("of the container\n");
+    } finally {
+      for (const path of [local, `${local}.json`]) rmSync(path, { recursive: true, force: true });
+    }
+    const { branch, files } = await sandbox.git.status("/workspace/app");
+    expect([branch, files.map(({ path }) => path).sort()]).toEqual(["main", ["file", "new"]]);
+    expect(JSON.stringify(await sandbox.git.diff("/workspace/app"))).toContain("+2");
     await sandbox.delete();
   },
   120_000,

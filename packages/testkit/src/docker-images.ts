@@ -30,7 +30,7 @@ export function busyboxTar(): Promise<string> {
   });
 }
 
-/** Bash and some of coreutils with the libraries that they need. */
+/** Bash, some of coreutils, and git, with the libraries that they need. */
 export function debianTar(): Promise<string> {
   const programs = [
     "bash",
@@ -45,6 +45,8 @@ export function debianTar(): Promise<string> {
     "touch",
     "stat",
     "grep",
+    "head",
+    "git",
   ];
   return cached("debian", programs, (root) => {
     for (const name of programs) {
@@ -52,6 +54,7 @@ export function debianTar(): Promise<string> {
       for (const library of librariesOf(name)) copy(realpathSync(library), join(root, library));
     }
     symlinkSync("bash", join(root, "bin/sh"));
+    symlinkSync("git", join(root, "bin/git-upload-pack"));
     mkdirSync(join(root, "etc"));
     writeFileSync(join(root, "etc/passwd"), "root:x:0:0:root:/root:/bin/bash\n");
   });
