@@ -115,6 +115,8 @@ export interface Capabilities {
   readonly networks: readonly ("none" | "full")[];
   /** What `full` reaches, and what it does not. */
   readonly networkDetail: string;
+  /** What freezes a sandbox, or why nothing can. */
+  readonly pauseDetail: string;
   readonly limits: {
     readonly enforced: boolean;
     readonly detail: string;
@@ -137,6 +139,7 @@ export const plainCapabilities: Capabilities = {
   settleMs: 0,
   networks: ["none", "full"],
   networkDetail: "not known",
+  pauseDetail: "nothing here freezes a sandbox",
   limits: { enforced: false, detail: "none", disk: { enforced: false, detail: "none" } },
   users: false,
   readOnly: false,
@@ -159,6 +162,8 @@ export interface Check {
 export type Readiness =
   | { readonly state: "ready" }
   | { readonly state: "fetching"; readonly detail: Readonly<Record<string, unknown>> };
+
+export type Pausing = (instance: InstanceRef, signal: AbortSignal) => Promise<Observation>;
 
 /**
  * A backend that can hold instances. Named by our own id, never by a handle that we might lose. Every method may be
@@ -189,8 +194,8 @@ export interface Provider {
    * Freezes all of its processes, or lets them run on, and says what was seen afterwards. Both or neither: a backend
    * that cannot do it has none.
    */
-  pause?(instance: InstanceRef, signal: AbortSignal): Promise<Observation>;
-  resume?(instance: InstanceRef, signal: AbortSignal): Promise<Observation>;
+  readonly pause?: Pausing | undefined;
+  readonly resume?: Pausing | undefined;
   /** Removes the disk of a sandbox that has no instance, and says what was seen afterwards. */
   removeDisk(sandbox: SandboxRef, signal: AbortSignal): Promise<DiskObservation>;
   /** Every instance and every disk on this backend that carries a marker of ours, of any installation; complete, or an error. */

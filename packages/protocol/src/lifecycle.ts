@@ -190,6 +190,8 @@ export const ProviderInfo = z.object({
     settleMs: z.number(),
     /** Whether a sandbox can be paused and resumed. */
     pause: z.boolean(),
+    /** What freezes it, or why nothing can. */
+    pauseDetail: z.string(),
     networks: z.array(z.enum(["none", "full"])),
     /** What `full` reaches, and what it does not. */
     networkDetail: z.string(),

@@ -26,6 +26,9 @@ export interface FakeKeeperState {
 
 export interface FakeKeeper {
   readonly state: FakeKeeperState;
+  /** Answers nobody until it is let go on. */
+  freeze(): void;
+  thaw(): void;
   /** Ends at once, with all its connections. */
   close(): void;
 }
@@ -44,8 +47,12 @@ export function startFakeKeeper(
     ...{ heldAwakeBy: [], idleForMs: 0, admitted: undefined, claim: undefined },
     ...{ quiesced: false, watches: 0, touches: 0 },
   };
+  let frozen: PromiseWithResolvers<void> | undefined;
   const guarded = (route: Route): Route => {
-    return (request) => refusalOf(request, state, options.secret) ?? route(request);
+    return async (request) => {
+      await frozen?.promise;
+      return refusalOf(request, state, options.secret) ?? route(request);
+    };
   };
   const routes = Object.entries(routesOf(ref, state)).map(([path, route]) => [path, guarded(route)] as const);
   const server = Bun.serve({
@@ -53,9 +60,22 @@ export function startFakeKeeper(
     development: false,
     ...NEVER_IDLE,
     routes: Object.fromEntries(routes),
-    fetch: () => refused(new HoldfastError("not_found", "the fake keeper cannot do this")),
+    fetch: async () => {
+      await frozen?.promise;
+      return refused(new HoldfastError("not_found", "the fake keeper cannot do this"));
+    },
   });
-  return { state, close: () => void server.stop(true) };
+  return {
+    state,
+    freeze() {
+      frozen ??= Promise.withResolvers();
+    },
+    thaw() {
+      frozen?.resolve();
+      frozen = undefined;
+    },
+    close: () => void server.stop(true),
+  };
 }
 
 function routesOf(ref: InstanceRef, state: FakeKeeperState): Record<string, Route> {

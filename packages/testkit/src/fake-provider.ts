@@ -188,7 +188,11 @@ export class FakeProvider implements Provider {
     this.#assertReachable();
     if (this.faults.pause === "fails") throw unavailable("could not freeze it");
     const there = this.#find(ref);
-    if (there?.keeper !== undefined) there.isPaused = isPaused;
+    if (there?.keeper !== undefined) {
+      there.isPaused = isPaused;
+      if (isPaused) there.keeper.freeze();
+      else there.keeper.thaw();
+    }
     return this.#look(ref);
   }
 

@@ -317,6 +317,42 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
     expect((await provider.removeDisk(ref, soon())).state).toBe("absent");
   },
 
+  "what is frozen lives, answers nobody until it is resumed, is known to a restarted server, and can be stopped":
+    (suite) =>
+      suite.withInstance(async (ref, provider) => {
+        const { pause, resume } = pausingOf(provider);
+        if (pause === undefined || resume === undefined) return;
+        const frozen = { state: "running", isPaused: true };
+        const rivals = [
+          { ...ref, instanceId: randomUUID() },
+          { ...ref, installationId: randomUUID() },
+        ];
+        for (const rival of rivals) expect((await pause(rival, soon())).state).toBe("absent");
+        expect(await answers(await provider.observe(ref, soon()))).toBe(true);
+        expect(await pause(ref, soon())).toMatchObject(frozen);
+        for (const rival of rivals) expect((await resume(rival, soon())).state).toBe("absent");
+        expect(await pause(ref, soon())).toMatchObject(frozen);
+        let isAnswered = false;
+        const answer = answers(await provider.observe(ref, soon())).then((was) => {
+          isAnswered = true;
+          return was;
+        });
+        expect(await suite.fixture.open().observe(ref, soon())).toMatchObject(frozen);
+        expect(await foundOf(ref, provider)).toEqual([diskOf(ref), suite.instanceOf(ref)]);
+        // Long enough for one that is not frozen.
+        await Bun.sleep(50);
+        expect(isAnswered).toBe(false);
+        for (let i = 0; i < 2; i++) {
+          const seen = await resume(ref, soon());
+          expect([seen.state, "isPaused" in seen]).toEqual(["running", false]);
+        }
+        expect(await answer).toBe(true);
+        await pause(ref, soon());
+        expect((await provider.stop(ref, "graceful", soon())).state).toBe("absent");
+        for (const turn of [pause, resume]) expect((await turn(ref, soon())).state).toBe("absent");
+        expect(await foundOf(ref, provider)).toEqual([diskOf(ref)]);
+      }),
+
   "an id that would lead out of its place is refused": async ({ fixture }) => {
     const provider = fixture.open();
     for (const sandboxId of ["../x", "a/b", "", ".", "-rf", "a\0b"]) {
@@ -326,6 +362,17 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
     }
   },
 };
+
+/** Both, or neither; and why. */
+function pausingOf(provider: Provider): Pick<Provider, "pause" | "resume"> {
+  const pause = provider.pause?.bind(provider);
+  const resume = provider.resume?.bind(provider);
+  expect([pause === undefined, provider.capabilities.pauseDetail]).toEqual([
+    resume === undefined,
+    expect.stringMatching(/./),
+  ]);
+  return { pause, resume };
+}
 
 function newRef(): InstanceRef {
   return {

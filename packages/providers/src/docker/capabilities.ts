@@ -3,6 +3,7 @@ import { type AllowedMount, printAllowed } from "../mounts.ts";
 import type { Info } from "./engine-types.ts";
 import { canLimit, canLimitDisk } from "./limits.ts";
 import { networkDetail } from "./network.ts";
+import { canPause } from "./pause.ts";
 import { runtimesOf } from "./runtimes.ts";
 
 /**
@@ -23,6 +24,7 @@ export function capabilitiesOf(info: Info | undefined, allowedMounts: readonly A
   return {
     ...common,
     networkDetail: networkDetail(info),
+    pauseDetail: canPause(info).detail,
     limits: { ...canLimit(info), disk: canLimitDisk(info) },
     runtimes: runtimesOf(info),
   };

@@ -1,6 +1,7 @@
 import type { InstanceRef, Observation } from "@holdfast/core";
 import type { Layout } from "../local/layout.ts";
 import type { DockerApi } from "./api.ts";
+import { type Info, isPodman } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { holderOf, inspectContainer, mayBe } from "./holder.ts";
 import { observeInstance } from "./observe.ts";
@@ -9,6 +10,16 @@ interface Pausing {
   readonly api: DockerApi;
   readonly layout: Layout;
   readonly signal: AbortSignal;
+}
+
+/** Whether this daemon can, and by what or why not. */
+export function canPause(info: Info): { possible: boolean; detail: string } {
+  const version = info.CgroupVersion ?? "1";
+  const engine = isPodman(info) ? "Podman" : "Docker";
+  const isRootless = info.Rootless === true || (info.SecurityOptions ?? []).includes("name=rootless");
+  if (isRootless && version === "1")
+    return { possible: false, detail: `a rootless ${engine} cannot freeze with control groups v1` };
+  return { possible: true, detail: `by the freezer of control groups v${version}` };
 }
 
 /** All processes of the container at once, by the kernel: none of them notices. */

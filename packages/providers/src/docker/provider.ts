@@ -27,7 +27,7 @@ import type { Reach } from "./inside.ts";
 import { containerName } from "./names.ts";
 import { removeNetwork, withNetwork } from "./network.ts";
 import { observeInstance } from "./observe.ts";
-import { pauseInstance, resumeInstance } from "./pause.ts";
+import { canPause, pauseInstance, resumeInstance } from "./pause.ts";
 import { probeDocker } from "./probe.ts";
 import { Pulls } from "./pull.ts";
 import { type Decided, decideReach } from "./reach.ts";
@@ -106,6 +106,12 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     return decideReach(api, { now: Date.now(), as, lookAround: (signal) => farDisk.measure(signal) });
   };
 
+  const pausing: Pick<Provider, "pause" | "resume"> = {
+    pause: (ref, signal) => alone(ref, signal, () => pauseInstance(ref, { api, layout, signal })),
+    resume: (ref, signal) => alone(ref, signal, () => resumeInstance(ref, { api, layout, signal })),
+  };
+  const isPausing = (): boolean => known === undefined || canPause(known).possible;
+
   const provider: Provider = {
     kind: "docker",
     get capabilities() {
@@ -133,8 +139,12 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     observe: (ref, signal) =>
       events.listening(observeInstance(ref, { api, layout, signal, silence: events.lastSilence })),
     stop: (ref, mode, signal) => alone(ref, signal, () => stopInstance(ref, { api, layout, mode, signal })),
-    pause: (ref, signal) => alone(ref, signal, () => pauseInstance(ref, { api, layout, signal })),
-    resume: (ref, signal) => alone(ref, signal, () => resumeInstance(ref, { api, layout, signal })),
+    get pause() {
+      return isPausing() ? pausing.pause : undefined;
+    },
+    get resume() {
+      return isPausing() ? pausing.resume : undefined;
+    },
     removeDisk: (ref, signal) =>
       alone(ref, signal, async () => {
         await assertNoInstance(ref, { api, layout, signal });

@@ -23,6 +23,7 @@ export const fakeProvider: ProviderInfo = {
     images: false,
     settleMs: 0,
     pause: true,
+    pauseDetail: "by the kernel",
     networks: ["none", "full"],
     networkDetail: "out, and never to this machine",
     limits: {

@@ -1,4 +1,12 @@
-import { type Holding, type Lease, type Provider, pauseGivenUp, tryAgain, wasPaused } from "@holdfast/core";
+import {
+  type Holding,
+  type Lease,
+  type Pausing,
+  type Provider,
+  pauseGivenUp,
+  tryAgain,
+  wasPaused,
+} from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { connect, missing } from "./connect.ts";
 import { type EffectDeps, isUnreachable, messageOf, providerOf, refOf } from "./effects.ts";
@@ -59,11 +67,16 @@ async function missed(
 }
 
 /** What can be paused; whoever orders a pause has asked before. */
-export function pausing(provider: Provider): Required<Pick<Provider, "pause" | "resume">> {
+export function pausing(provider: Provider): Record<"pause" | "resume", Pausing> {
   if (provider.pause !== undefined && provider.resume !== undefined)
     return { pause: provider.pause.bind(provider), resume: provider.resume.bind(provider) };
-  throw new HoldfastError("unsupported", `provider ${provider.kind} cannot pause a sandbox`, {
-    hint: "stop it instead: its files are kept, its processes are not. `holdfast providers` says which can pause",
-    started: "no",
-  });
+  const { kind, capabilities } = provider;
+  throw new HoldfastError(
+    "unsupported",
+    `provider ${kind} cannot pause a sandbox: ${capabilities.pauseDetail}`,
+    {
+      hint: "stop it instead: its files are kept, its processes are not. `holdfast providers` says which can pause",
+      started: "no",
+    },
+  );
 }
