@@ -3,6 +3,7 @@ import {
   DurationMs,
   type KeeperInfo,
   type LastEnd,
+  lazily,
   PROTOCOL_VERSION,
 } from "@holdfast/protocol";
 import { z } from "zod";
@@ -12,7 +13,7 @@ import type { Routes } from "./http/guard.ts";
 import type { ShutdownOptions } from "./keeper.ts";
 import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 
-const ShutdownRequest = z.strictObject({ graceMs: DurationMs.optional() });
+const ShutdownRequest = lazily(() => z.strictObject({ graceMs: DurationMs.optional() }));
 
 export interface KeeperParts {
   readonly engine: Engine;

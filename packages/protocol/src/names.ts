@@ -1,45 +1,51 @@
 import { z } from "zod";
+import { lazily } from "./lazily.ts";
 
 /**
  * Ids that a caller may choose (commands, processes, sessions, terminals). They become file names inside the sandbox,
  * so nothing that a path could mean something by gets in.
  */
-export const ChosenId = z
-  .string()
-  .regex(
-    /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/,
-    "1 to 100 of letters, digits, _ . -, beginning with a letter or digit",
-  );
+export const ChosenId = lazily(() =>
+  z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/,
+      "1 to 100 of letters, digits, _ . -, beginning with a letter or digit",
+    ),
+);
 
 /** A sandbox's name: a DNS label, because it becomes a host name inside and a part of preview URLs. */
-export const SandboxName = z
-  .string()
-  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "1 to 63 of a-z, 0-9 and -, not at an end")
-  // Ids and names are looked up in one place: a name that is somebody's id would be a trap.
-  .refine((name) => !/^sbx[0-9a-z]{13}$/.test(name), "looks like an id: choose another name");
+export const SandboxName = lazily(() =>
+  z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "1 to 63 of a-z, 0-9 and -, not at an end")
+    // Ids and names are looked up in one place: a name that is somebody's id would be a trap.
+    .refine((name) => !/^sbx[0-9a-z]{13}$/.test(name), "looks like an id: choose another name"),
+);
 
 const noNul = (text: string): boolean => !text.includes("\0");
 
-export const TextWithoutNul = z.string().refine(noNul, "must not contain a NUL character");
+export const TextWithoutNul = lazily(() => z.string().refine(noNul, "must not contain a NUL character"));
 
-export const AbsolutePath = TextWithoutNul.refine(
-  (path) => path.startsWith("/"),
-  "must be an absolute path",
-).refine(
-  (path) => new TextEncoder().encode(path).length <= 4095,
-  "longer than the kernel takes (4095 bytes)",
+export const AbsolutePath = lazily(() =>
+  TextWithoutNul.refine((path) => path.startsWith("/"), "must be an absolute path").refine(
+    (path) => new TextEncoder().encode(path).length <= 4095,
+    "longer than the kernel takes (4095 bytes)",
+  ),
 );
 
-const EnvName = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "a name of letters, digits and _, not beginning with a digit");
+const EnvName = lazily(() =>
+  z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "a name of letters, digits and _, not beginning with a digit"),
+);
 
 /** Later layers win; `null` unsets. */
-export const Env = z.record(EnvName, TextWithoutNul.nullable());
+export const Env = lazily(() => z.record(EnvName, TextWithoutNul.nullable()));
 export type Env = z.infer<typeof Env>;
 
-export const DurationMs = z
-  .number()
-  .int()
-  .min(0)
-  .max(2 ** 31 - 1, "at most 24 days");
+export const DurationMs = lazily(() =>
+  z
+    .number()
+    .int()
+    .min(0)
+    .max(2 ** 31 - 1, "at most 24 days"),
+);

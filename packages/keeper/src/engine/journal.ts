@@ -12,20 +12,22 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { ChosenId } from "@holdfast/protocol";
+import { ChosenId, lazily } from "@holdfast/protocol";
 import { z } from "zod";
 import { RunEnd, RunRecord } from "./record.ts";
 
 /** One line of the journal. `void` takes back a `begin` whose program could not be started. */
-const JournalLine = z.discriminatedUnion("line", [
-  z.object({ line: z.literal("begin"), record: RunRecord }),
-  z.object({ line: z.literal("started"), id: z.string(), pid: z.number().int() }),
-  z.object({ line: z.literal("end"), id: z.string(), end: RunEnd }),
-  z.object({ line: z.literal("void"), id: z.string() }),
-  z.object({ line: z.literal("expired"), id: z.string() }),
-  /** Short hashes of expired ids that callers chose. */
-  z.object({ line: z.literal("remember"), hashes: z.array(z.number()) }),
-]);
+const JournalLine = lazily(() =>
+  z.discriminatedUnion("line", [
+    z.object({ line: z.literal("begin"), record: RunRecord }),
+    z.object({ line: z.literal("started"), id: z.string(), pid: z.number().int() }),
+    z.object({ line: z.literal("end"), id: z.string(), end: RunEnd }),
+    z.object({ line: z.literal("void"), id: z.string() }),
+    z.object({ line: z.literal("expired"), id: z.string() }),
+    /** Short hashes of expired ids that callers chose. */
+    z.object({ line: z.literal("remember"), hashes: z.array(z.number()) }),
+  ]),
+);
 export type JournalLine = z.infer<typeof JournalLine>;
 
 // The work inside can write here: more than this was not written by us, and is not read.

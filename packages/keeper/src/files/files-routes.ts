@@ -1,4 +1,4 @@
-import { MAX_LIST_LIMIT } from "@holdfast/protocol";
+import { lazily, MAX_LIST_LIMIT } from "@holdfast/protocol";
 import { z } from "zod";
 import type { Call, Routes } from "../http/guard.ts";
 import { about } from "./failures.ts";
@@ -16,35 +16,45 @@ import { unpack } from "./tar-in.ts";
 import { openForTar } from "./tar-out.ts";
 import { writeFile } from "./write.ts";
 
-const PathQuery = z.strictObject(where);
-const WriteQuery = z.strictObject({ ...where, mode: Mode.optional(), sync: Flag, parents: Flag });
-const StatQuery = z.strictObject({ ...where, follow: Flag, hash: z.literal("sha256").optional() });
-const ListQuery = z.strictObject({
-  ...where,
-  depth: z.coerce.number().int().min(1).max(1000).default(1),
-  limit: z.coerce.number().int().min(1).max(MAX_LIST_LIMIT).default(1000),
-  cursor: z.string().optional(),
-  hash: z.literal("sha256").optional(),
-});
-const MakeQuery = z.strictObject({ ...where, mode: Mode.optional(), parents: Flag });
+const PathQuery = lazily(() => z.strictObject(where()));
+const WriteQuery = lazily(() =>
+  z.strictObject({ ...where(), mode: Mode.optional(), sync: Flag, parents: Flag }),
+);
+const StatQuery = lazily(() =>
+  z.strictObject({ ...where(), follow: Flag, hash: z.literal("sha256").optional() }),
+);
+const ListQuery = lazily(() =>
+  z.strictObject({
+    ...where(),
+    depth: z.coerce.number().int().min(1).max(1000).default(1),
+    limit: z.coerce.number().int().min(1).max(MAX_LIST_LIMIT).default(1000),
+    cursor: z.string().optional(),
+    hash: z.literal("sha256").optional(),
+  }),
+);
+const MakeQuery = lazily(() => z.strictObject({ ...where(), mode: Mode.optional(), parents: Flag }));
 // An archive of a few KB can unpack to any size: these bound what one call may fill the disk with.
-const TarQuery = z.strictObject({
-  ...where,
-  parents: Flag,
-  maxBytes: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .default(64 * 1024 ** 3),
-  maxEntries: z.coerce.number().int().min(0).default(1_000_000),
-});
-const MoveQuery = z.strictObject({
-  from: z.string(),
-  to: z.string(),
-  root: z.string().optional(),
-  overwrite: Flag,
-});
-const DeleteQuery = z.strictObject({ ...where, recursive: Flag });
+const TarQuery = lazily(() =>
+  z.strictObject({
+    ...where(),
+    parents: Flag,
+    maxBytes: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .default(64 * 1024 ** 3),
+    maxEntries: z.coerce.number().int().min(0).default(1_000_000),
+  }),
+);
+const MoveQuery = lazily(() =>
+  z.strictObject({
+    from: z.string(),
+    to: z.string(),
+    root: z.string().optional(),
+    overwrite: Flag,
+  }),
+);
+const DeleteQuery = lazily(() => z.strictObject({ ...where(), recursive: Flag }));
 
 /** Files, as the work's user. Every one of these is use of the sandbox, also while its bytes are on their way. */
 export function filesRoutes({

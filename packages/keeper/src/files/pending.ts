@@ -1,5 +1,6 @@
 import { readdirSync, readlinkSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { lazily } from "@holdfast/protocol";
 import { z } from "zod";
 import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
 import { FsError, O, open, resolve } from "./fs-calls.ts";
@@ -11,7 +12,9 @@ import { removeTree } from "./remove.ts";
  */
 export const PENDING_PREFIX = ".holdfast-tmp-";
 
-const Note = z.object({ dir: z.base64(), name: z.string().regex(/^\.holdfast-tmp-[0-9a-f]{24}$/) });
+const Note = lazily(() =>
+  z.object({ dir: z.base64(), name: z.string().regex(/^\.holdfast-tmp-[0-9a-f]{24}$/) }),
+);
 
 export interface PendingName {
   readonly name: Buffer;

@@ -1,4 +1,4 @@
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError, lazily } from "@holdfast/protocol";
 import { z } from "zod";
 import type { Call, Routes } from "../http/guard.ts";
 import { about } from "./failures.ts";
@@ -6,10 +6,14 @@ import { type Target, targetIn } from "./paths.ts";
 import { bodyOf, conditionsOf, Flag, Mode, where } from "./queries.ts";
 import type { Uploads } from "./uploads.ts";
 
-const UploadId = z.string().regex(/^[\w-]{1,64}$/, "must be letters, digits, - and _, at most 64");
-const BeginQuery = z.strictObject({ ...where, uploadId: UploadId, mode: Mode.optional(), parents: Flag });
-const PartQuery = z.strictObject({ offset: z.coerce.number().int().min(0) });
-const CommitQuery = z.strictObject({ sha256: z.string().optional(), sync: Flag });
+const UploadId = lazily(() =>
+  z.string().regex(/^[\w-]{1,64}$/, "must be letters, digits, - and _, at most 64"),
+);
+const BeginQuery = lazily(() =>
+  z.strictObject({ ...where(), uploadId: UploadId, mode: Mode.optional(), parents: Flag }),
+);
+const PartQuery = lazily(() => z.strictObject({ offset: z.coerce.number().int().min(0) }));
+const CommitQuery = lazily(() => z.strictObject({ sha256: z.string().optional(), sync: Flag }));
 
 /** Large files that come in parts. */
 export function uploadRoutes({

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync, rmSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
-import { type FileInfo, HoldfastError, type Upload } from "@holdfast/protocol";
+import { type FileInfo, HoldfastError, lazily, type Upload } from "@holdfast/protocol";
 import { z } from "zod";
 import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
 import type { Conditions } from "./conditions.ts";
@@ -15,13 +15,15 @@ import { synced, writeAll } from "./write.ts";
 const EXPIRES_AFTER_MS = 24 * 60 * 60 * 1000;
 
 /** What is known of an upload, beside the file itself. `dir` and `name` are where its bytes are until it is whole. */
-const Note = z.object({
-  path: z.base64(),
-  root: z.base64().optional(),
-  dir: z.base64(),
-  name: z.string().regex(/^\.holdfast-tmp-[0-9a-f]{24}$/),
-  mode: z.number().int().optional(),
-});
+const Note = lazily(() =>
+  z.object({
+    path: z.base64(),
+    root: z.base64().optional(),
+    dir: z.base64(),
+    name: z.string().regex(/^\.holdfast-tmp-[0-9a-f]{24}$/),
+    mode: z.number().int().optional(),
+  }),
+);
 type Note = z.infer<typeof Note>;
 
 /**

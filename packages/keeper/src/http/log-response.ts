@@ -5,6 +5,7 @@ import {
   frameKind,
   LOG_FRAMES_TYPE,
   type LogEvent,
+  lazily,
   readFrameHeader,
   SSE_KEEP_ALIVE,
   toServerSentEvent,
@@ -26,14 +27,16 @@ export interface LogToRead extends LogSource {
   end(): LogEvent | undefined;
 }
 
-const Flag = z
-  .enum(["true", "false", "1", "0", ""])
-  .transform((text) => text === "true" || text === "1" || text === "");
-const LogQuery = z.strictObject({
-  since: z.coerce.number().int().min(0).optional(),
-  follow: Flag.default(false),
-  stream: z.enum(["stdout", "stderr"]).optional(),
-});
+const Flag = lazily(() =>
+  z.enum(["true", "false", "1", "0", ""]).transform((text) => text === "true" || text === "1" || text === ""),
+);
+const LogQuery = lazily(() =>
+  z.strictObject({
+    since: z.coerce.number().int().min(0).optional(),
+    follow: Flag.default(false),
+    stream: z.enum(["stdout", "stderr"]).optional(),
+  }),
+);
 
 // Keeps proxies and browsers from taking silence for death.
 const KEEP_ALIVE_MS = 15_000;

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { ClaimFenceRequest, HoldfastError } from "@holdfast/protocol";
+import { ClaimFenceRequest, HoldfastError, lazily } from "@holdfast/protocol";
 import { z } from "zod";
 import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
 
@@ -7,13 +7,15 @@ import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
  * The work inside can write there what it likes: a number that no client ever comes near would shut all of them out,
  * and the next one must still be a number.
  */
-const Recorded = ClaimFenceRequest.extend({
-  fence: z
-    .number()
-    .int()
-    .min(0)
-    .max(10 ** 12),
-});
+const Recorded = lazily(() =>
+  ClaimFenceRequest.extend({
+    fence: z
+      .number()
+      .int()
+      .min(0)
+      .max(10 ** 12),
+  }),
+);
 
 /**
  * The fence between clients: the number of a claim only grows, and work under a lower one than was ever seen is

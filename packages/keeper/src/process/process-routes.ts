@@ -1,4 +1,4 @@
-import { DurationMs, ProcessRequest, SignalRequest } from "@holdfast/protocol";
+import { DurationMs, lazily, ProcessRequest, SignalRequest } from "@holdfast/protocol";
 import { z } from "zod";
 import type { Engine } from "../engine/engine.ts";
 import { logToRead } from "../engine/lookup.ts";
@@ -16,13 +16,15 @@ import {
 } from "./process.ts";
 import { waitForPort } from "./wait-for-port.ts";
 
-const TimeoutMs = z.coerce.number().pipe(DurationMs);
-const ListQuery = z.strictObject({ sessionId: z.string().optional() });
-const WaitQuery = z.strictObject({ timeoutMs: TimeoutMs.optional() });
-const PortQuery = z.strictObject({
-  port: z.coerce.number().int().min(1).max(65535),
-  timeoutMs: TimeoutMs.default(60_000), // the slowest dev servers take about this long
-});
+const TimeoutMs = lazily(() => z.coerce.number().pipe(DurationMs));
+const ListQuery = lazily(() => z.strictObject({ sessionId: z.string().optional() }));
+const WaitQuery = lazily(() => z.strictObject({ timeoutMs: TimeoutMs.optional() }));
+const PortQuery = lazily(() =>
+  z.strictObject({
+    port: z.coerce.number().int().min(1).max(65535),
+    timeoutMs: TimeoutMs.default(60_000), // the slowest dev servers take about this long
+  }),
+);
 
 export function processRoutes(engine: Engine): Routes {
   return {

@@ -1,31 +1,35 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Env, SessionShellName } from "@holdfast/protocol";
+import { Env, lazily, SessionShellName } from "@holdfast/protocol";
 import { z } from "zod";
 import { jsonOf, readRegular } from "../engine/small-file.ts";
 
 /** What a session is, beside the state of its shell. */
-export const SessionFacts = z.object({
-  sessionId: z.string(),
-  createdAt: z.number(),
-  /** Of the request that made it. */
-  fingerprint: z.string(),
-  shell: SessionShellName,
-  startCwd: z.string(),
-  env: Env.optional(),
-  commandTimeoutMs: z.number().int().optional(),
-});
+export const SessionFacts = lazily(() =>
+  z.object({
+    sessionId: z.string(),
+    createdAt: z.number(),
+    /** Of the request that made it. */
+    fingerprint: z.string(),
+    shell: SessionShellName,
+    startCwd: z.string(),
+    env: Env.optional(),
+    commandTimeoutMs: z.number().int().optional(),
+  }),
+);
 export type SessionFacts = z.infer<typeof SessionFacts>;
 
-const Head = z.object({
-  version: z.literal(1),
-  facts: SessionFacts,
-  /** Where the shell was. */
-  cwd: z.string(),
-  savedAt: z.number(),
-  /** Absent before the first command. */
-  commands: z.number().int().optional(),
-});
+const Head = lazily(() =>
+  z.object({
+    version: z.literal(1),
+    facts: SessionFacts,
+    /** Where the shell was. */
+    cwd: z.string(),
+    savedAt: z.number(),
+    /** Absent before the first command. */
+    commands: z.number().int().optional(),
+  }),
+);
 
 export interface Checkpoint {
   readonly facts: SessionFacts;

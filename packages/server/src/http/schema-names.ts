@@ -5,7 +5,9 @@ import { z } from "zod";
 export function nameSchemas(): void {
   for (const [name, schema] of Object.entries(wire)) {
     // Where the document's generator keeps a name. It reads zod's own `id` only of schemas that were made through it.
-    if (isShape(schema)) z.globalRegistry.add(schema, { ...schema.meta(), _internal: { refId: name } });
+    if (!isShape(schema)) continue;
+    const known = { ...schema.meta(), _internal: { refId: name } };
+    for (const one of new Set([schema, wire.eagerly(schema)])) z.globalRegistry.add(one, known);
   }
 }
 
