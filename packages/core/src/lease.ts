@@ -185,7 +185,13 @@ export function inTheWay({ lease, debts }: Pick<Ledger, "lease" | "debts">): Lea
 export const MAX_LAUNCH_FAILURES = 3;
 
 /** The API's word for where a sandbox is. */
-export function stateOf({ sandbox, lease }: Pick<Holding, "sandbox" | "lease">): SandboxState {
+export function stateOf({
+  sandbox,
+  lease,
+}: {
+  readonly sandbox: Pick<SandboxRow, "desired" | "launchFailures">;
+  readonly lease: Pick<Lease, "phase"> | undefined;
+}): SandboxState {
   if (sandbox.desired === "deleted") return "deleting";
   const phase = lease?.phase ?? "gone";
   switch (phase) {

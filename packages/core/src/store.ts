@@ -1,6 +1,6 @@
-import type { SandboxState } from "@holdfast/protocol";
+import type { SandboxState, SnapshotState } from "@holdfast/protocol";
 import type { AdmissionRules } from "./admission.ts";
-import type { Holding, Lease, Ledger, SandboxRow } from "./lease.ts";
+import type { Holding, Lease, Ledger, Phase, Reservation, SandboxRow } from "./lease.ts";
 import type { SnapshotRow } from "./snapshot.ts";
 
 /** One entry of a sandbox's timeline. */
@@ -91,6 +91,14 @@ export interface Host {
   readonly lastSeenAt: number | null;
   /** Why it takes no new instance: a file system that an operation found unusable. */
   readonly closedBecause: string | null;
+}
+
+/** How many there are, in groups. */
+export interface Census {
+  readonly sandboxes: readonly { provider: string; state: SandboxState; count: number }[];
+  /** Those that are not gone, with what they may take. */
+  readonly leases: readonly ({ provider: string; phase: Phase; count: number } & Reservation)[];
+  readonly snapshots: readonly { provider: string; state: SnapshotState; count: number }[];
 }
 
 export interface ListFilter {
@@ -199,6 +207,8 @@ export interface Store {
     ids: readonly string[],
   ): Promise<Map<string, Pick<SandboxRow, "generation" | "fence" | "hasDisk" | "desired">>>;
   tombstonesAmong(ids: readonly string[]): Promise<Set<string>>;
+  /** For metrics: the database counts, so that nothing is read row by row. */
+  census(): Promise<Census>;
   /** Leases page by page, for people. */
   leases(options: { after?: string; limit: number }): Promise<Lease[]>;
 

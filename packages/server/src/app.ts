@@ -5,11 +5,14 @@ import { bodyLimit } from "hono/body-limit";
 import { bearerAuth } from "./http/auth.ts";
 import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
+import { observed } from "./http/observed.ts";
+import type { Operation } from "./http/operation.ts";
 import { originPolicy } from "./http/origins.ts";
 import { nameSchemas } from "./http/schema-names.ts";
-import { newRequestId } from "./ids.ts";
 import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 import type { Log } from "./log.ts";
+import { Meters } from "./observe/meters.ts";
+import type { Tracer } from "./observe/trace.ts";
 import type { PreviewPlace } from "./previews/preview-name.ts";
 import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
@@ -19,6 +22,7 @@ import { fileRoutes } from "./routes/files.ts";
 import { gitRoutes } from "./routes/git.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { lifecycleRoutes } from "./routes/lifecycle.ts";
+import { metricRoutes } from "./routes/metrics.ts";
 import { operatorRoutes } from "./routes/operator.ts";
 import { portRoutes } from "./routes/ports.ts";
 import { processRoutes } from "./routes/processes.ts";
@@ -48,6 +52,7 @@ type AppLifecycle = Pick<
   | "ports"
   | "why"
   | "sweep"
+  | "inventory"
   | "leases"
   | "providers"
 >;
@@ -70,6 +75,10 @@ export interface AppDeps {
   readonly maxRequests?: number;
   /** Origins whose pages may call, beside the server's own. */
   readonly allowedOrigins?: readonly string[];
+  /** Where what happens is counted; the app's own if the rest of the server counts nothing. */
+  readonly meters?: Meters;
+  /** Only where traces are asked for. */
+  readonly tracer?: Tracer | undefined;
 }
 
 export interface AppEnv {
@@ -81,7 +90,7 @@ export interface AppEnv {
     /** Turns the request into a WebSocket that the relay serves; `undefined` if it did not ask for one. */
     readonly upgrade?: (relay: TerminalRelay) => Response | undefined;
   };
-  Variables: { requestId: string; log: Log };
+  Variables: { operation: Operation; log: Log };
 }
 
 export type App = OpenAPIHono<AppEnv>;
@@ -89,11 +98,10 @@ export type App = OpenAPIHono<AppEnv>;
 /** The whole API as one function from request to response; needs no socket. */
 export function createApp(deps: AppDeps): App {
   const app: App = newApp();
+  const { log, tracer, meters = new Meters() } = deps;
+  app.use(observed({ app, log, meters, tracer }));
   app.use(async (c, next) => {
-    const requestId = newRequestId();
-    c.set("requestId", requestId);
-    c.set("log", deps.log);
-    c.header("Holdfast-Request-Id", requestId);
+    c.set("log", log);
     await next();
   });
   app.use(originPolicy(deps.allowedOrigins ?? []));
@@ -102,6 +110,7 @@ export function createApp(deps: AppDeps): App {
   app.notFound((c) => errorResponse(noRoute(c.req.method, c.req.path), c));
 
   app.route("/", healthRoutes(deps));
+  app.route("/", metricRoutes({ ...deps, meters }));
   nameSchemas();
   app.doc31("/openapi.json", {
     openapi: "3.1.0",

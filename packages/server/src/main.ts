@@ -15,6 +15,9 @@ import { newId, newInstallationId, newServerId } from "./ids.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { listen } from "./listen.ts";
 import { createLog, type Log } from "./log.ts";
+import { meteredProvider } from "./observe/metered-provider.ts";
+import { meteredStore } from "./observe/metered-store.ts";
+import { Meters } from "./observe/meters.ts";
 import { startPreviews } from "./previews/start-previews.ts";
 import { loadToken } from "./token.ts";
 
@@ -44,19 +47,20 @@ async function serve(config: Config): Promise<void> {
   const isShared = config.database !== undefined;
   const dataDir = holdDataDir(config.dataDir, { mode: isShared ? "shared" : "alone" });
   const token = loadToken(config.dataDir);
-  const store = await openStore(config);
+  const meters = new Meters();
+  const store = meteredStore(await openStore(config), meters);
   await checkPlace(store, config);
   const chosen = await chooseProviders(config, createProvider);
   for (const { name: check, detail, remedy } of chosen.without)
     log.warn("something optional is missing", { check, detail, remedy });
-  const lifecycle = createLifecycle(config, { store, chosen, log });
+  const lifecycle = createLifecycle(config, { store, chosen, log, meters });
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
   const secret = config.token ?? token.token;
   const isReady = () => notReady === undefined;
   const previews = await startPreviews(config, { sandboxes: lifecycle.sandboxes, isShared, log, isReady });
   const app = createApp({
-    ...{ lifecycle, previews, log, token: () => secret, notReady: () => notReady },
+    ...{ lifecycle, previews, log, meters, token: () => secret, notReady: () => notReady },
     allowedOrigins: config.allowedOrigins,
   });
   const listening = listen(app, { ...config, isShared });
@@ -103,12 +107,12 @@ async function checkPlace(store: Store, { dataDir, dataDirMoved }: Config): Prom
 
 function createLifecycle(
   config: Config,
-  { store, chosen, log }: { store: Store; chosen: Chosen; log: Log },
+  { store, chosen, log, meters }: { store: Store; chosen: Chosen; log: Log; meters: Meters },
 ): Lifecycle<KeeperLink> {
   const { providers } = chosen;
   return new Lifecycle<KeeperLink>({
     store,
-    providers: new Map(providers.map((provider) => [provider.kind, provider])),
+    providers: new Map(providers.map((one) => [one.kind, meteredProvider(one, { meters })])),
     door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence }),
     clock: systemClock,
     random: Math.random,

@@ -26,10 +26,14 @@ async function heardFrom(says: string): Promise<{ frames: unknown[]; code: numbe
   });
   undo.push(() => void keeper.stop(true));
   const link = new KeeperLink({ socketPath, secret: "secret", fence: 1 });
+  const meter = { received() {}, sent() {}, end() {} };
   const server = Bun.serve<TerminalRelay>({
     port: 0,
     fetch(request, server) {
-      const data = new TerminalRelay({ link: link }, { terminalId: "t", query: new URLSearchParams() });
+      const data = new TerminalRelay(
+        { link: link },
+        { terminalId: "t", query: new URLSearchParams(), meter },
+      );
       return server.upgrade(request, { data }) ? undefined : new Response();
     },
     websocket: {

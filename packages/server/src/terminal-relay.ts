@@ -9,6 +9,7 @@ import { HoldfastError, TERMINAL_SUBPROTOCOL, terminalCloseCode } from "@holdfas
 export class TerminalRelay {
   readonly #open: () => WebSocket;
   readonly #acksItself: boolean;
+  readonly #meter: Meter;
   #viewer: Bun.ServerWebSocket<TerminalRelay> | undefined;
   #keeper: WebSocket | undefined;
   /** Offset after the last byte that was passed to the viewer. */
@@ -16,8 +17,9 @@ export class TerminalRelay {
 
   constructor(
     { link, claimFence }: { link: KeeperLink; claimFence?: number },
-    options: { terminalId: string; query: URLSearchParams },
+    options: { terminalId: string; query: URLSearchParams; meter: Meter },
   ) {
+    this.#meter = options.meter;
     const query = new URLSearchParams(options.query);
     this.#acksItself = query.has("window");
     if (!this.#acksItself) query.set("window", String(WINDOW_BYTES));
@@ -37,6 +39,7 @@ export class TerminalRelay {
   }
 
   fromViewer(message: string | Buffer<ArrayBuffer>): void {
+    this.#meter.received(message.length);
     // Nothing is typed before `ready`, which comes over the open socket.
     if (this.#keeper?.readyState === WebSocket.OPEN) this.#keeper.send(message);
   }
@@ -48,6 +51,7 @@ export class TerminalRelay {
 
   closed(): void {
     this.#keeper?.close();
+    this.#meter.end();
   }
 
   #toViewer(data: string | ArrayBuffer): void {
@@ -57,6 +61,7 @@ export class TerminalRelay {
 
   #passBytes(bytes: Uint8Array<ArrayBuffer>): void {
     this.#viewer?.sendBinary(bytes);
+    this.#meter.sent(bytes.byteLength);
     this.#passed += bytes.byteLength;
     this.#acknowledge();
   }
@@ -86,6 +91,13 @@ export class TerminalRelay {
     if (this.#keeper?.readyState !== WebSocket.OPEN) return;
     this.#keeper.send(JSON.stringify({ type: "ack", offset: this.#passed }));
   }
+}
+
+/** Told of what passes, and of the viewer's end. */
+interface Meter {
+  received(bytes: number): void;
+  sent(bytes: number): void;
+  end(): void;
 }
 
 /** On the way to a viewer that does not acknowledge: enough for a fast line, little enough for ten thousand viewers. */

@@ -1,11 +1,15 @@
-import { type Clock, defaultMinFreeDisk } from "@holdfast/core";
+import { type Clock, defaultMinFreeDisk, type Provider } from "@holdfast/core";
 import { KeeperLink } from "@holdfast/keeper-link";
 import { SqliteStore } from "@holdfast/store";
 import { FakeProvider } from "@holdfast/testkit";
 import { type App, createApp } from "./app.ts";
 import { newId, newServerId } from "./ids.ts";
 import { Lifecycle, type LifecycleConfig } from "./lifecycle/lifecycle.ts";
-import { silentLog } from "./log.ts";
+import type { Log } from "./log.ts";
+import { meteredProvider } from "./observe/metered-provider.ts";
+import { meteredStore } from "./observe/metered-store.ts";
+import { Meters } from "./observe/meters.ts";
+import type { Tracer } from "./observe/trace.ts";
 import { PreviewPlace } from "./previews/preview-name.ts";
 
 /** Time that stands still until a test moves it. Who sleeps is woken when it has passed. */
@@ -72,6 +76,11 @@ export class TestServer {
       this.cut.push(`${sandboxId}:${port}`);
     },
   };
+  readonly meters = new Meters();
+  /** What the server logged. */
+  readonly lines: { message: string; fields: Record<string, unknown> }[] = [];
+  readonly #log = recorder(this.lines);
+  tracer: Tracer | undefined;
   #config = config;
   lifecycle = this.#newLifecycle();
   app = this.appWith({ maxRequests: 100 });
@@ -102,11 +111,11 @@ export class TestServer {
   }
 
   appWith({ maxRequests }: { maxRequests: number }): App {
-    const { lifecycle } = this;
+    const { lifecycle, meters, tracer } = this;
     return createApp({
-      lifecycle,
+      ...{ lifecycle, meters, tracer },
       previews: this.previews,
-      log: silentLog,
+      log: this.#log,
       token: () => "token",
       notReady: () => undefined,
       maxRequests,
@@ -135,19 +144,26 @@ export class TestServer {
   }
 
   #newLifecycle(): Lifecycle<KeeperLink> {
-    const { store, provider, clock } = this;
+    const { provider, clock, meters, tracer } = this;
+    const metered: Provider = meteredProvider(provider, { meters, tracer });
     return new Lifecycle<KeeperLink>({
-      store,
-      providers: new Map([["fake", provider]]),
+      store: meteredStore(this.store, meters),
+      providers: new Map([["fake", metered]]),
       door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence }),
       clock,
       random: () => 0.5,
       newId,
-      log: silentLog,
+      log: this.#log,
       owner: newServerId(),
       config: this.#config,
     });
   }
+}
+
+function recorder(lines: TestServer["lines"]): Log {
+  const record = (message: string, fields: Record<string, unknown> = {}) =>
+    void lines.push({ message, fields });
+  return { info: record, warn: record, error: record };
 }
 
 export function codeOf({ body }: Answer): string | undefined {

@@ -1,5 +1,6 @@
 import {
   type Lease,
+  type Phase,
   phases,
   type RecordedEntry,
   type SandboxRow,
@@ -166,6 +167,11 @@ export function toLease(columns: Columns, prefix: "i_" | "" = ""): Lease | undef
 }
 
 const knownPhases: ReadonlySet<string> = new Set(phases);
+
+/** As it is read: one that only another version knows counts as quarantined. */
+export function phaseOf(text: string): Phase {
+  return knownPhases.has(text) ? (text as Phase) : "quarantined";
+}
 
 /** Whatever a newer version meant by it, the instance may exist: it blocks, it is watched, and it is never used. */
 function failClosed(lease: Lease): Lease {

@@ -1,5 +1,6 @@
 import {
   type AdmissionRules,
+  type Census,
   type Change,
   type Holding,
   type Host,
@@ -23,6 +24,7 @@ import {
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { auditPage, forgetOld, type Keeping, repairForgotten } from "./auditing.ts";
+import { census } from "./census.ts";
 import type { Driver } from "./driver.ts";
 import * as hosts from "./hosts.ts";
 import * as installations from "./installations.ts";
@@ -174,6 +176,10 @@ export class SqlStore implements Store {
 
   tombstonesAmong(ids: readonly string[]): Promise<Set<string>> {
     return this.#driver.read((tx) => tombstones.tombstonesAmong(tx, ids));
+  }
+
+  census(): Promise<Census> {
+    return this.#driver.read(census);
   }
 
   leases(options: { after?: string; limit: number }): Promise<Lease[]> {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe } from "bun:test";
 import { admissionSuite } from "./store-admission.ts";
 import { auditSuite } from "./store-audit.ts";
+import { censusSuite } from "./store-census.ts";
 import type { StoreUnderTest } from "./store-fixtures.ts";
 import { jobSuite } from "./store-jobs.ts";
 import { leaseSuite } from "./store-leases.ts";
@@ -25,5 +26,6 @@ export function storeConformance(name: string, open: () => Promise<StoreUnderTes
     jobSuite(context);
     auditSuite(context);
     snapshotSuite(context);
+    censusSuite(context);
   });
 }

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { SnapshotRow } from "@holdfast/core";
 import { type Context, insert, must, saved, storeOf } from "./store-fixtures.ts";
 
-function snapshotRow(over: Partial<SnapshotRow> = {}): SnapshotRow {
+export function snapshotRow(over: Partial<SnapshotRow> = {}): SnapshotRow {
   return {
     id: "snap1",
     name: "before",

@@ -32,6 +32,7 @@ export function describe(holding: Holding, remembered?: number): Sandbox {
 
 /** Every answer about a sandbox says which incarnation it is about. */
 export function withGeneration(c: Context<AppEnv>, { sandbox }: Holding): void {
+  c.var.operation.about({ sandbox });
   const { generation, continuity } = generationOf(c, sandbox);
   c.header("Holdfast-Generation", String(generation));
   c.header("Holdfast-Continuity", continuity);

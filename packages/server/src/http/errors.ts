@@ -12,9 +12,13 @@ z.config({ customError: issueInWords });
 /** The one place where a failure becomes HTTP. */
 export function errorResponse(error: Error, c: Context<AppEnv>): Response {
   const known = toHoldfastError(error);
+  c.var.operation.refused(known.code);
   // A caller that left is told nothing, and its leaving is no fault.
   if (known.code === "internal" && !c.req.raw.signal.aborted) {
-    c.var.log.error("request failed", { request: c.var.requestId, error: error.stack ?? String(error) });
+    c.var.log.error("request failed", {
+      request: c.var.operation.requestId,
+      error: error.stack ?? String(error),
+    });
   }
   const retryAfter = retryAfterSeconds(known);
   if (retryAfter !== undefined) c.header("Retry-After", String(retryAfter));

@@ -6,6 +6,7 @@ import type { z } from "zod";
 import type { AppEnv } from "../app.ts";
 import type { InUse } from "../lifecycle/waker.ts";
 import { withGeneration } from "./describe.ts";
+import { counted } from "./observed.ts";
 
 /** Asks the keeper, says which incarnation of the sandbox answered, and gives the reply, whose shape was checked. */
 export async function ask<T>(
@@ -91,10 +92,15 @@ export async function passThrough(
 const MAX_REPEATABLE_BYTES = 1024 * 1024;
 
 /** Short input can be sent once more to a keeper that was just told to rest; what is long, or endless, streams. */
-export async function repeatable(request: Request): Promise<{ body: BodyInit; isRepeatable: boolean }> {
+export async function repeatable(c: Context<AppEnv>): Promise<{ body: BodyInit; isRepeatable: boolean }> {
+  const request = c.req.raw;
   const length = Number(request.headers.get("content-length") ?? Number.NaN);
   if (length <= MAX_REPEATABLE_BYTES) return { body: await request.arrayBuffer(), isRepeatable: true };
-  return { body: request.body ?? "", isRepeatable: request.body === null };
+  if (request.body === null) return { body: "", isRepeatable: true };
+  // What says how long it is was counted by that.
+  if (!Number.isNaN(length)) return { body: request.body, isRepeatable: false };
+  const body = counted(request.body, (bytes) => c.var.operation.received(bytes));
+  return { body, isRepeatable: false };
 }
 
 /** No proxy on the way may hold a live stream back. */

@@ -1,4 +1,14 @@
-import type { Clock, Holding, KeeperControl, KeeperDoor, Lease, Provider, Store } from "@holdfast/core";
+import type {
+  Capacity,
+  Census,
+  Clock,
+  Holding,
+  KeeperControl,
+  KeeperDoor,
+  Lease,
+  Provider,
+  Store,
+} from "@holdfast/core";
 import type { Amount, ProviderInfo, SweepReport, Why } from "@holdfast/protocol";
 import type { Log } from "../log.ts";
 import { Absence } from "./absence.ts";
@@ -50,6 +60,21 @@ export interface LifecycleDeps<Link extends KeeperControl> {
   readonly config: LifecycleConfig;
   /** This server, among those that share the store. */
   readonly owner: string;
+}
+
+/** What is there, for whoever watches the server. */
+export interface Inventory {
+  readonly census: Census;
+  readonly providers: readonly {
+    readonly provider: string;
+    /** It can be reached, and takes new instances. */
+    readonly isUp: boolean;
+    readonly slots: number | null;
+    /** Absent if it cannot be measured. */
+    readonly capacity?: Capacity;
+  }[];
+  /** How long ago the first thing was due that nobody has done. */
+  readonly dueLagMs: number;
 }
 
 /** One server's whole part in the lives of sandboxes. All it touches comes in through its dependencies. */
@@ -202,6 +227,28 @@ export class Lifecycle<Link extends KeeperControl> {
 
   leases(options: { after?: string; limit: number }): Promise<Lease[]> {
     return this.#deps.store.leases(options);
+  }
+
+  async inventory(): Promise<Inventory> {
+    const { store, providers, config } = this.#deps;
+    await this.#hosts.read();
+    const dueAt = await store.nextDueAt({ except: this.#hosts.unreachable() });
+    return {
+      census: await store.census(),
+      providers: await Promise.all(
+        [...providers.keys()].map(async (provider) => {
+          const { nextProbeAt, closedBecause } = this.#hosts.get(provider);
+          const capacity = await this.#room.measure(provider).catch(() => undefined);
+          return {
+            provider,
+            isUp: nextProbeAt === null && closedBecause === null,
+            slots: config.slots,
+            ...(capacity !== undefined && { capacity }),
+          };
+        }),
+      ),
+      dueLagMs: dueAt === undefined ? 0 : Math.max(0, (await store.now()) - dueAt),
+    };
   }
 
   async providers(): Promise<ProviderInfo[]> {

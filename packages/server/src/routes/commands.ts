@@ -57,6 +57,7 @@ export function commandRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const call = { method: "POST", path: "/exec", body } as const;
     const { body: state, holding } = await askFor(c, inUse, call, CommandState);
+    c.var.operation.ran(state);
     return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);
   });
 

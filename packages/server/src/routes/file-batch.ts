@@ -36,7 +36,7 @@ export function fileBatchRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
   app.openapi(apply, async (c) => {
-    const { body, isRepeatable } = await repeatable(c.req.raw);
+    const { body, isRepeatable } = await repeatable(c);
     const used = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const call = {
       method: "POST",

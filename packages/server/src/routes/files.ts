@@ -155,7 +155,7 @@ export function fileRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   app.openapi(read, async (c) => passThrough(c, await inUse(c), { method: "GET", path: path(c) }));
 
   app.openapi(write, async (c) => {
-    const { body, isRepeatable } = await repeatable(c.req.raw);
+    const { body, isRepeatable } = await repeatable(c);
     const used = await inUse(c);
     const call = {
       method: "PUT",
@@ -173,7 +173,7 @@ export function fileRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   app.openapi(tarOut, async (c) => passThrough(c, await inUse(c), { method: "GET", path: path(c, "/tar") }));
 
   app.openapi(tarIn, async (c) => {
-    const { body, isRepeatable } = await repeatable(c.req.raw);
+    const { body, isRepeatable } = await repeatable(c);
     const used = await inUse(c);
     const awake = isRepeatable ? used : await touched(used);
     const call = { method: "PUT", path: path(c, "/tar"), body, signal: c.req.raw.signal } as const;

@@ -144,7 +144,7 @@ export function processRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   app.openapi(stdin, async (c) => {
     const inUse = await sandboxes.useRunning(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/stdin`;
-    const { body } = await repeatable(c.req.raw);
+    const { body } = await repeatable(c);
     await tell(c, inUse, { method: "POST", path, body });
     return c.body(null, 204);
   });

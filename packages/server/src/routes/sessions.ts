@@ -109,6 +109,7 @@ export function sessionRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     const path = `${pathOf(c.req.valid("param"))}/exec`;
     const call = { method: "POST", path, body } as const;
     const { body: state, holding } = await askFor(c, inUse, call, SessionCommandState);
+    c.var.operation.ran(state);
     return c.json({ ...state, ...generationOf(c, holding.sandbox) }, 200);
   });
 

@@ -121,9 +121,14 @@ export function terminalRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
       : await touched(await sandboxes.useRunning(id, askedBy(c)));
     // An unknown terminal is refused in plain HTTP, where a client can read why.
     await inUse.link.json({ method: "GET", path: pathOf({ terminalId }) }, Terminal);
-    const relay = new TerminalRelay(inUse, { terminalId, query: new URL(c.req.url).searchParams });
+    const { operation } = c.var;
+    const query = new URL(c.req.url).searchParams;
+    const relay = new TerminalRelay(inUse, { terminalId, query, meter: operation });
     const upgraded = c.env.upgrade?.(relay);
-    if (upgraded !== undefined) return upgraded;
+    if (upgraded !== undefined) {
+      operation.becameSocket();
+      return upgraded;
+    }
     throw new HoldfastError("invalid_argument", "a terminal is connected to by WebSocket", {
       hint: "open this address as a WebSocket, or use the SDK's `sandbox.terminal()`",
       // So that a client whose socket was refused can ask why, and tell this apart from a reason.

@@ -87,7 +87,7 @@ export function uploadRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     c.json(await ask(c, await inUse(c), { method: "GET", path: path(c) }, Upload), 200),
   );
   app.openapi(append, async (c) => {
-    const { body, isRepeatable } = await repeatable(c.req.raw);
+    const { body, isRepeatable } = await repeatable(c);
     const used = await inUse(c);
     const call = { method: "PUT", path: path(c), body, signal: c.req.raw.signal } as const;
     return c.json(await ask(c, isRepeatable ? used : await touched(used), call, Upload), 200);

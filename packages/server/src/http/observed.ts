@@ -1,0 +1,132 @@
+import type { Context, MiddlewareHandler } from "hono";
+import { routePath } from "hono/route";
+import type { App, AppEnv } from "../app.ts";
+import { newRequestId } from "../ids.ts";
+import type { Log } from "../log.ts";
+import type { Meters } from "../observe/meters.ts";
+import { parseTraceparent, type Tracer } from "../observe/trace.ts";
+import { Operation } from "./operation.ts";
+
+/** Around everything: gives each request its id and its `Operation`, and sees it to its end. */
+export function observed(options: {
+  app: App;
+  log: Log;
+  meters: Meters;
+  tracer: Tracer | undefined;
+}): MiddlewareHandler<AppEnv> {
+  const { log, meters, tracer } = options;
+  const names = new Names(options.app);
+  return async (c, next) => {
+    const requestId = newRequestId();
+    const sender = parseTraceparent(c.req.header("traceparent"));
+    const span = tracer?.root(sender, { name: "request", kind: "server" });
+    const trace = span?.context.traceId ?? sender?.traceId;
+    const operation = new Operation({ requestId, span, trace, log, meters });
+    c.set("operation", operation);
+    c.header("Holdfast-Request-Id", requestId);
+    operation.received(lengthOf(c.req.header("content-length")));
+    meters.inFlight.add(1);
+    try {
+      await (tracer === undefined || span === undefined ? next() : tracer.run(span, next));
+    } finally {
+      meters.inFlight.add(-1);
+    }
+    const path = templateOf(c);
+    const method = methods.has(c.req.method) ? c.req.method : "OTHER";
+    askedFor(c, operation);
+    const status = operation.isSocket ? 101 : c.res.status;
+    operation.answered({ request: requestId, op: names.of(method, path), status }, { method, path });
+    if (!operation.isSocket) await seeOut(c, operation, meters);
+  };
+}
+
+/** Until the last byte of the answer. One that is there already has its length; one that streams is counted. */
+async function seeOut(c: Context<AppEnv>, operation: Operation, meters: Meters): Promise<void> {
+  const answer = c.res;
+  if (answer.body === null || answer.headers.get("content-type")?.startsWith("application/json")) {
+    if (answer.body !== null) operation.sent((await answer.clone().blob()).size);
+    operation.end();
+    return;
+  }
+  meters.openStreams.add(1);
+  const over = (how: "end" | "left") => {
+    meters.openStreams.add(-1);
+    operation[how]();
+  };
+  // Hono would copy the headers of the one that is replaced.
+  c.res = undefined;
+  c.res = new Response(
+    counted(answer.body, (bytes) => operation.sent(bytes), over),
+    answer,
+  );
+}
+
+/** The same bytes. Says how many as they pass, and once how it ended. */
+export function counted(
+  body: ReadableStream<Uint8Array>,
+  passed: (bytes: number) => void,
+  over: (how: "end" | "left") => void = () => {},
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read();
+        if (done) {
+          over("end");
+          controller.close();
+          return;
+        }
+        passed(value.byteLength);
+        controller.enqueue(value);
+      } catch (error) {
+        over("left");
+        throw error;
+      }
+    },
+    cancel(reason) {
+      over("left");
+      return reader.cancel(reason);
+    },
+  });
+}
+
+/** Anything else that a client invents must not become a label. */
+const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+/** `/v1/sandboxes/{id}`, whatever the id. What no route matches has the name of the widest. */
+function templateOf(c: Context<AppEnv>): string {
+  return routePath(c, -1).replace(/:(\w+)(\{[^}]*\})?/g, "{$1}");
+}
+
+/** A name that nothing could have is not repeated. */
+function askedFor(c: Context<AppEnv>, operation: Operation): void {
+  const id = c.req.path.match(/^\/v1\/sandboxes\/(?:by-name\/)?([a-z0-9][a-z0-9-]{0,62})(?:\/|$)/)?.[1];
+  if (id !== undefined) operation.askedFor(id);
+}
+
+function lengthOf(header: string | undefined): number {
+  return /^\d{1,15}$/.test(header ?? "") ? Number(header) : 0;
+}
+
+/** The names that the OpenAPI document has for routes. */
+class Names {
+  readonly #app: App;
+  #names: Map<string, string> | undefined;
+
+  constructor(app: App) {
+    this.#app = app;
+  }
+
+  /** The routes are complete when the first request comes. */
+  of(method: string, path: string): string {
+    this.#names ??= new Map(
+      this.#app.openAPIRegistry.definitions.flatMap((one) =>
+        one.type === "route" && one.route.operationId !== undefined && one.route.path.startsWith("/v1/")
+          ? [[`${one.route.method.toUpperCase()} ${one.route.path}`, one.route.operationId]]
+          : [],
+      ),
+    );
+    return this.#names.get(`${method} ${path}`) ?? path;
+  }
+}

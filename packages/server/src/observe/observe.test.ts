@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { TestServer } from "../test-server.ts";
+import { Meters } from "./meters.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await TestServer.start({ slots: 50 });
+});
+afterAll(() => server.close());
+
+async function scrape(): Promise<string> {
+  const headers = { Authorization: "Bearer token" };
+  return (await server.app.request("/metrics", { headers }, {})).text();
+}
+
+/** By its name and labels as they are printed. */
+function valueIn(metrics: string, series: string): number | undefined {
+  const line = metrics.split("\n").find((one) => one.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+const lines = () => server.lines.filter(({ message }) => message === "request").map(({ fields }) => fields);
+
+test("what happens to sandboxes is counted", async () => {
+  await server.call("POST", "/sandboxes", { body: { name: "one" } });
+  await server.call("POST", "/sandboxes", { body: { name: "two" } });
+  await server.call("POST", "/sandboxes/one/exec", { body: { command: "hello" } });
+  await server.call("POST", "/sandboxes/one/stop");
+  await server.call("POST", "/sandboxes/nothing/exec", { body: { command: "x" } });
+  const metrics = await scrape();
+  const expected = {
+    'holdfast_sandboxes{provider="fake",state="running"}': 1,
+    'holdfast_sandboxes{provider="fake",state="stopped"}': 1,
+    'holdfast_leases{provider="fake",phase="live"}': 1,
+    'holdfast_launches_total{provider="fake",outcome="live"}': 2,
+    'holdfast_launch_seconds_count{provider="fake"}': 2,
+    'holdfast_stops_total{provider="fake",cause="stop_requested"}': 1,
+    'holdfast_evidence_total{provider="fake",kind="exited"}': 1,
+    'holdfast_events_total{type="created"}': 2,
+    'holdfast_provider_up{provider="fake"}': 1,
+    'holdfast_slots_limit{provider="fake"}': 50,
+    'holdfast_requests_total{method="POST",route="/v1/sandboxes",status="201"}': 2,
+    'holdfast_requests_total{method="POST",route="/v1/sandboxes/{id}/exec",status="200"}': 1,
+    'holdfast_requests_total{method="POST",route="/v1/sandboxes/{id}/exec",status="404"}': 1,
+    'holdfast_refusals_total{code="not_found"}': 1,
+    'holdfast_provider_call_seconds_count{provider="fake",call="launch"}': 2,
+    holdfast_exec_seconds_count: 1,
+    holdfast_exec_overhead_seconds_count: 1,
+    holdfast_due_lag_seconds: 0,
+    holdfast_open_streams: 0,
+  };
+  expect(Object.fromEntries(Object.keys(expected).map((name) => [name, valueIn(metrics, name)]))).toEqual(
+    expected,
+  );
+  expect(valueIn(metrics, "holdfast_reconcile_seconds_count")).toBeGreaterThan(2);
+  expect(valueIn(metrics, 'holdfast_disk_free_bytes{provider="fake"}')).toBeGreaterThan(0);
+  expect(valueIn(metrics, 'holdfast_sent_bytes_total{kind="http"}')).toBeGreaterThan(100);
+});
+
+test("the page is Prometheus' text: each metric has its help and its type, and each line is a sample", async () => {
+  const metrics = await scrape();
+  const samples = metrics.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  for (const line of samples) expect(line).toMatch(/^[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [-+\d.e]+$/);
+  for (const { name } of new Meters().all()) {
+    expect(metrics).toContain(`# HELP ${name} `);
+    expect(metrics).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge|histogram)$`, "m"));
+  }
+});
+
+test("metrics need the token, and a client cannot invent labels", async () => {
+  expect((await server.app.request("/metrics", {}, {})).status).toBe(401);
+  for (let i = 0; i < 20; i++) {
+    await server.call("GET", `/sandboxes/no-${i}`);
+    await server.app.request(`/nowhere-${i}`, { method: "BREW" }, {});
+  }
+  const metrics = await scrape();
+  expect(metrics).not.toContain("no-1");
+  expect(metrics).not.toContain("nowhere");
+  expect(metrics).not.toContain("BREW");
+  expect(
+    valueIn(metrics, 'holdfast_requests_total{method="GET",route="/v1/sandboxes/{id}",status="404"}'),
+  ).toBe(20);
+});
+
+test("one line for each operation, with what was done and to which sandbox", async () => {
+  server.lines.length = 0;
+  const { headers } = await server.call("POST", "/sandboxes/two/exec", { body: { command: "hello" } });
+  const { body: two } = await server.call("GET", "/sandboxes/two");
+  await server.call("GET", "/sandboxes/nobody");
+  await server.app.request("/healthz", {}, {});
+  const [exec, get, refused, ...rest] = lines();
+  expect(exec).toEqual({
+    request: headers.get("Holdfast-Request-Id"),
+    op: "exec",
+    status: 200,
+    sandbox: two.id,
+    generation: 1,
+    ms: expect.any(Number),
+    bytesIn: 0,
+    bytesOut: expect.any(Number),
+  });
+  expect(get).toMatchObject({ op: "getSandbox", sandbox: two.id, status: 200 });
+  expect(refused).toMatchObject({ op: "getSandbox", sandbox: "nobody", status: 404, code: "not_found" });
+  expect(rest).toEqual([]);
+});
+
+test("a stream is one operation until its last byte, also if its client leaves", async () => {
+  server.lines.length = 0;
+  const headers = { Authorization: "Bearer token" };
+  const follow = "/v1/sandboxes/two/events?follow=true";
+  const answer = await server.app.request(follow, { headers }, {});
+  const reader = answer.body?.getReader();
+  const first = await reader?.read();
+  expect(valueIn(await scrape(), "holdfast_open_streams")).toBe(1);
+  expect(lines()).toEqual([]);
+  await reader?.cancel();
+  expect(valueIn(await scrape(), "holdfast_open_streams")).toBe(0);
+  expect(lines()).toMatchObject([{ op: "listEvents", status: 200, left: true }]);
+  expect(lines()[0]?.bytesOut).toBeGreaterThanOrEqual(first?.value?.length ?? 1);
+});
+
+test("the trace that a client sends is in the line; what is no trace is not", async () => {
+  server.lines.length = 0;
+  const trace = "0af7651916cd43dd8448eb211c80319c";
+  for (const traceparent of [
+    `00-${trace}-b7ad6b7169203331-01`,
+    "00-nonsense",
+    `ff-${trace}-b7ad6b7169203331-01`,
+  ])
+    await server.call("GET", "/sandboxes/two", { headers: { traceparent } });
+  expect(lines().map((line) => line.trace)).toEqual([trace, undefined, undefined]);
+});
+
+test("no token, command, environment or content of a file is ever logged", async () => {
+  server.lines.length = 0;
+  const secrets = {
+    token: "Zx81-wrong-token",
+    env: "Zx82-environment",
+    command: "Zx83-command",
+    file: "Zx84-content",
+    path: "Zx85-path",
+    claim: "Zx86-claim",
+  };
+  const bad = { Authorization: `Bearer ${secrets.token}` };
+  await server.call("GET", "/sandboxes/two", { headers: bad });
+  await server.call("POST", "/sandboxes", { body: { name: "three", env: { KEY: secrets.env } } });
+  await server.call("POST", "/sandboxes", { body: { name: secrets.env, env: { "A B": secrets.env } } });
+  const body = { command: secrets.command, env: { KEY: secrets.env }, stdin: secrets.file };
+  await server.call("POST", "/sandboxes/three/exec", { body });
+  await server.call("POST", "/sandboxes/three/exec", { body: { ...body, colour: secrets.env } });
+  await server.call("POST", "/sandboxes/three/exec", { body, headers: { "Holdfast-Claim": secrets.claim } });
+  await server.call("PUT", `/sandboxes/three/files?path=/${secrets.path}`, { body: secrets.file });
+  await server.call("GET", `/sandboxes/${secrets.path}/files?path=/${secrets.path}`);
+  await server.call("DELETE", "/sandboxes/three?wait=5");
+  expect(lines()).toHaveLength(9);
+  const told = JSON.stringify(server.lines);
+  expect(Object.values(secrets).filter((secret) => told.includes(secret))).toEqual([]);
+  expect(told).not.toContain("Bearer");
+  const metrics = await scrape();
+  expect(Object.values(secrets).filter((secret) => metrics.includes(secret))).toEqual([]);
+});
