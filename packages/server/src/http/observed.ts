@@ -32,7 +32,7 @@ export function observed(options: {
       meters.inFlight.add(-1);
     }
     const path = templateOf(c);
-    const method = methods.has(c.req.method) ? c.req.method : "OTHER";
+    const { method } = c.req;
     askedFor(c, operation);
     const status = operation.isSocket ? 101 : c.res.status;
     operation.answered({ request: requestId, op: names.of(method, path), status }, { method, path });
@@ -49,7 +49,11 @@ async function seeOut(c: Context<AppEnv>, operation: Operation, meters: Meters):
     return;
   }
   meters.openStreams.add(1);
+  let isOver = false;
+  // Bun cancels a body that has ended, too.
   const over = (how: "end" | "left") => {
+    if (isOver) return;
+    isOver = true;
     meters.openStreams.add(-1);
     operation[how]();
   };
@@ -90,9 +94,6 @@ export function counted(
     },
   });
 }
-
-/** Anything else that a client invents must not become a label. */
-const methods: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
 /** `/v1/sandboxes/{id}`, whatever the id. What no route matches has the name of the widest. */
 function templateOf(c: Context<AppEnv>): string {

@@ -109,7 +109,7 @@ export class Meters {
   );
 
   // This process.
-  readonly info = gauge("holdfast_info", "1; the version is in the label.", "version");
+  readonly info = gauge("holdfast_info", "1; the version of the API is in the label.", "version");
   readonly startTime = gauge("process_start_time_seconds", "When this server was started.");
   readonly cpu = counter("process_cpu_seconds_total", "CPU time of this server.");
   readonly memory = gauge("process_resident_memory_bytes", "Memory of this server.");

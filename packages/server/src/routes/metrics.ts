@@ -1,3 +1,4 @@
+import { PROTOCOL_VERSION } from "@holdfast/protocol";
 import { type App, type AppDeps, newApp } from "../app.ts";
 import { bearerAuth } from "../http/auth.ts";
 import type { Inventory } from "../lifecycle/lifecycle.ts";
@@ -34,7 +35,8 @@ function gauge(meters: Meters, { census, providers, dueLagMs }: Inventory): void
   }
 }
 
-function gaugeProcess({ cpu, memory, startTime }: Meters): void {
+function gaugeProcess({ info, cpu, memory, startTime }: Meters): void {
+  info.set(1, PROTOCOL_VERSION);
   const { user, system } = process.cpuUsage();
   cpu.set((user + system) / 1e6);
   memory.set(process.memoryUsage.rss());
