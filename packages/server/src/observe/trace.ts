@@ -148,10 +148,6 @@ export function parseTraceparent(text: string | undefined): SpanContext | undefi
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-export function traceparentOf({ traceId, spanId, sampled }: SpanContext): string {
-  return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
-}
-
 function epochMs(): number {
   return performance.timeOrigin + performance.now();
 }
