@@ -14,7 +14,7 @@ export async function interleaved<K extends string>(
 ): Promise<Record<K, Times>> {
   const names = Object.keys(contenders) as K[];
   const samples = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
-  for (const name of names) for (let i = 0; i < 5; i++) await contenders[name]();
+  for (let i = 0; i < 5; i++) for (const name of names) await contenders[name]();
   for (let round = 0; round < options.rounds; round++) {
     for (const name of names) {
       if (options.pauseMs !== undefined) await Bun.sleep(options.pauseMs);

@@ -36,7 +36,8 @@ const testPackages = {
 
 installNpmPackages();
 installDebianPackages(forTests ? { ...packages, ...testPackages } : packages);
-buildKeeper();
+build("build-keeper.ts");
+build("build-cli.ts");
 
 function installNpmPackages() {
   const stampFile = join(root, "node_modules", ".holdfast-stamp");
@@ -71,9 +72,10 @@ function installDebianPackages(wanted) {
   run("env", ["DEBIAN_FRONTEND=noninteractive", ...install, "-qq"]);
 }
 
-function buildKeeper() {
-  // It says on stderr what it does, if anything, and prints the result's path for programs: nobody reads that here.
-  run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", "build-keeper.ts")], "ignore");
+/** @param {string} script */
+function build(script) {
+  // It says on stderr what it does, if anything; what it may print for programs nobody reads here.
+  run(join(root, "node_modules", ".bin", "bun"), [join(root, "scripts", script)], "ignore");
 }
 
 /** Debian keeps the programs of PostgreSQL outside of the path, and a plain user's path may lack sbin. @param {string} program */

@@ -7,21 +7,22 @@ import { buildProgram } from "./program.ts";
 process.stdout.on("error", leaveQuietlyOnBrokenPipe);
 process.stderr.on("error", leaveQuietlyOnBrokenPipe);
 
-const args = process.argv.slice(2);
-let program: Command | undefined;
-try {
-  program = await buildProgram(args);
-  await program.parseAsync(args, { from: "user" });
-} catch (error) {
-  await printFailure(error, outputOf(program));
-  // A command that passes exit codes through has said before what its own failure is.
-  process.exitCode = exitStatusOf(
-    error,
-    process.exitCode === undefined ? undefined : Number(process.exitCode),
-  );
+void main(process.argv.slice(2));
+
+async function main(args: readonly string[]): Promise<never> {
+  let program: Command | undefined;
+  try {
+    program = await buildProgram(args);
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    await printFailure(error, outputOf(program));
+    // A command that passes exit codes through has said before what its own failure is.
+    const said = process.exitCode === undefined ? undefined : Number(process.exitCode);
+    process.exitCode = exitStatusOf(error, said);
+  }
+  // Not by running out of work: a stdin that nobody closes would keep us for ever.
+  process.exit();
 }
-// Not by running out of work: a stdin that nobody closes would keep us for ever.
-process.exit();
 
 function leaveQuietlyOnBrokenPipe(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") throw error;

@@ -4,12 +4,12 @@ import { type Interruption, unlessInterrupted } from "./interruption.ts";
 import type { Start } from "./job.ts";
 import { runLive } from "./live.ts";
 import { printJson } from "./print.ts";
-import { takeStdin } from "./stdin.ts";
+import type { TakenStdin } from "./stdin.ts";
 
 interface ToRun extends Omit<Start, "stdin" | "signal"> {
   output: "table" | "json";
-  /** Whether what is piped to us goes to the command. */
-  stdin: "passed" | "empty";
+  /** A promise, because we may look at our stdin while its sandbox is being made. */
+  stdin: Promise<TakenStdin>;
   interruption: Interruption;
   /** What else belongs into the JSON. */
   also?: Record<string, unknown>;
@@ -19,8 +19,8 @@ interface ToRun extends Omit<Start, "stdin" | "signal"> {
 export function runCommand(run: ToRun): Promise<number> {
   const { sandbox, session, command, options, interruption } = run;
   return unlessInterrupted(interruption, async () => {
-    const stdin = run.stdin === "passed" ? await takeStdin() : ({ kind: "none" } as const);
-    const start: Start = { sandbox, session, command, options, stdin, signal: interruption.signal };
+    const { signal } = interruption;
+    const start: Start = { sandbox, session, command, options, stdin: await run.stdin, signal };
     return run.output === "json" ? printed(await runCollected(start), run.also) : runLive(start);
   });
 }

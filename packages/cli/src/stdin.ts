@@ -15,8 +15,8 @@ const SETTLE_MS = 50;
  * Looks at standard input. A terminal and /dev/null count as none. What ends at once is taken whole and travels with
  * the request; what is large, slow or endless becomes a stream, for the surface that can take one.
  */
-export async function takeStdin(): Promise<TakenStdin> {
-  if (!isPiped()) return { kind: "none" };
+export async function takeStdin({ wanted }: { wanted: boolean }): Promise<TakenStdin> {
+  if (!wanted || !isPiped()) return { kind: "none" };
   const reader = Bun.stdin.stream().getReader();
   const chunks: Uint8Array[] = [];
   const deadline = Bun.sleep(SETTLE_MS);

@@ -8,6 +8,7 @@ import { listenForSignals } from "../interruption.ts";
 import { print, printJson } from "../print.ts";
 import { runCommand } from "../run-command.ts";
 import { addPair, ourValue } from "../spec-options.ts";
+import { takeStdin } from "../stdin.ts";
 import { parseDurationMs } from "../units.ts";
 
 interface ExecOptions {
@@ -73,7 +74,7 @@ async function execIn(
   const command = toCommand(words);
   const session = await sessionOf(sandbox, options);
   if (options.detach) return detach(session ?? sandbox, { command, cwd, env, timeoutMs, keepsAwake, output });
-  const stdin = options.stdin ? "passed" : "empty";
+  const stdin = takeStdin({ wanted: options.stdin });
   const interruption = listenForSignals();
   return runCommand({
     sandbox,

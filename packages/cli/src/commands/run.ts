@@ -9,10 +9,12 @@ import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 import { progressOf } from "../progress.ts";
 import { runCommand } from "../run-command.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
+import { type TakenStdin, takeStdin } from "../stdin.ts";
 import { parseDurationMs } from "../units.ts";
 
 interface RunOptions extends SpecOptions, QueueFlag {
   keep?: true;
+  untilGone?: true;
   timeout?: number;
   workdir?: string;
   stdin: boolean;
@@ -22,6 +24,7 @@ export function define(command: Command): void {
   addGlobalOptions(addQueueOption(addSpecOptions(command)))
     .argument("<command...>", COMMAND_HELP)
     .option("--keep", "keep the sandbox afterwards")
+    .option("--until-gone", "return when the sandbox is proved gone, not when its deletion is on record")
     .option("--timeout <time>", "end the command after this time, such as 30s or 5m", parseDurationMs)
     .option("-w, --workdir <dir>", "where to run it")
     .option("-n, --no-stdin", "give it an empty stdin, whatever is piped to us")
@@ -35,13 +38,14 @@ async function run(words: string[], options: RunOptions, command: Command): Prom
   const context = await contextOf(command);
   // Before there is a sandbox: a Ctrl-C while it is made must not leave it behind.
   const interruption = listenForSignals();
+  const stdin = takeStdin({ wanted: options.stdin });
   const sandbox = await make(options, context);
   if (options.keep) await note(`the sandbox is kept: ${sandbox.name} (${sandbox.id})`);
   try {
     process.exitCode =
-      interruption.exitCode() ?? (await runIn(sandbox, { words, options, context, interruption }));
+      interruption.exitCode() ?? (await runIn(sandbox, { words, options, context, stdin, interruption }));
   } finally {
-    if (!options.keep) await remove(sandbox);
+    if (!options.keep) await remove(sandbox, options);
   }
 }
 
@@ -57,26 +61,33 @@ interface InSandbox {
   words: string[];
   options: RunOptions;
   context: Context;
+  stdin: Promise<TakenStdin>;
   interruption: Interruption;
 }
 
-function runIn(sandbox: Sandbox, { words, options, context, interruption }: InSandbox): Promise<number> {
+function runIn(
+  sandbox: Sandbox,
+  { words, options, context, stdin, interruption }: InSandbox,
+): Promise<number> {
   const { workdir: cwd, timeout: timeoutMs } = options;
   return runCommand({
     sandbox,
     command: toCommand(words),
     options: { cwd, timeoutMs },
     output: context.output,
-    stdin: options.stdin ? "passed" : "empty",
+    stdin,
     interruption,
     also: { sandboxId: sandbox.id },
   });
 }
 
-/** The command's own outcome stands, whatever becomes of the deletion: the server goes on with that by itself. */
-async function remove(sandbox: Sandbox): Promise<void> {
+/**
+ * Once the server has the deletion on record it happens, also if the server is killed; whoever ran a command need not
+ * wait for that. The command's own outcome stands, whatever becomes of it.
+ */
+async function remove(sandbox: Sandbox, { untilGone }: RunOptions): Promise<void> {
   try {
-    await sandbox.delete({ force: true });
+    await sandbox.delete({ force: true, ...(!untilGone && { waitSeconds: 0 }) });
   } catch (error) {
     await note(`the sandbox ${sandbox.id} could not be seen to be gone yet`);
     await printFailure(error, "table"); // beside the note, which is for people, too
