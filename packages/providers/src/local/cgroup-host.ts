@@ -58,14 +58,14 @@ async function readMounts(): Promise<{ v1: Mount[]; v2: string | undefined }> {
 }
 
 async function tryV2(mount: string): Promise<string | undefined> {
-  const controllers = (await readFile(join(mount, "cgroup.controllers"), "utf8")).trim().split(" ");
-  if (!["memory", "pids", "cpu"].every((controller) => controllers.includes(controller))) return undefined;
   const parent = join(mount, OUR_GROUP);
   try {
+    const controllers = (await readFile(join(mount, "cgroup.controllers"), "utf8")).trim().split(" ");
+    if (!["memory", "pids", "cpu"].every((controller) => controllers.includes(controller))) return undefined;
     if (isRoot()) await delegate(mount, parent);
     return (await canJoin(parent)) ? parent : undefined;
   } catch {
-    return undefined; // not ours to write: the next way is tried
+    return undefined; // not ours to write, or hidden below another mount: the next way is tried
   }
 }
 

@@ -1,4 +1,4 @@
-import { access } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Check } from "@holdfast/core";
 import type { CgroupHost } from "./cgroup-host.ts";
@@ -160,7 +160,8 @@ async function failureOf(argv: string[]): Promise<string | undefined> {
   return (await child.exited) === 0 ? undefined : stderr.trim() || `exit code ${child.exitCode}`;
 }
 
+/** Not by `Bun.file`, which takes a file of the kernel, whose size is 0, for empty. */
 async function readSetting(name: string): Promise<string | undefined> {
-  const file = Bun.file(`/proc/sys/${name}`);
-  return (await file.exists()) ? (await file.text()).trim() : undefined;
+  const text = await readFile(`/proc/sys/${name}`, "utf8").catch(() => undefined);
+  return text?.trim(); // `undefined`: a kernel without this switch
 }
