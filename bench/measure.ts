@@ -6,21 +6,24 @@ export interface Times {
 
 /**
  * Takes turns: one round of each contender, again and again, so that whatever else the machine does meanwhile hits all
- * of them alike. Every contender must do the same work.
+ * of them alike. Every contender must do the same work. A round is one call, or several where a call leaves work behind
+ * that would be counted as the next contender's.
  */
 export async function interleaved<K extends string>(
   contenders: Record<K, () => Promise<unknown>>,
-  options: { rounds: number; pauseMs?: number },
+  options: { rounds: number; pauseMs?: number; callsInARow?: number },
 ): Promise<Record<K, Times>> {
   const names = Object.keys(contenders) as K[];
   const samples = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
   for (let i = 0; i < 5; i++) for (const name of names) await contenders[name]();
   for (let round = 0; round < options.rounds; round++) {
     for (const name of names) {
-      if (options.pauseMs !== undefined) await Bun.sleep(options.pauseMs);
-      const before = performance.now();
-      await contenders[name]();
-      samples[name].push(performance.now() - before);
+      for (let call = 0; call < (options.callsInARow ?? 1); call++) {
+        if (options.pauseMs !== undefined) await Bun.sleep(options.pauseMs);
+        const before = performance.now();
+        await contenders[name]();
+        samples[name].push(performance.now() - before);
+      }
     }
   }
   return Object.fromEntries(names.map((name) => [name, timesOf(samples[name])])) as Record<K, Times>;
