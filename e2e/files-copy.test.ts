@@ -7,11 +7,14 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
+import { watch } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Sandbox } from "holdfast";
@@ -37,11 +40,12 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-const holdfast = (...args: string[]) =>
-  run([holdfastBin, ...args], { env: { HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token } });
-const copied = async (from: string, to: string) => {
+const ownEnv = () => ({ HOLDFAST_URL: server.url, HOLDFAST_TOKEN: server.token });
+const holdfast = (...args: string[]) => run([holdfastBin, ...args], { env: ownEnv() });
+const copied = async (from: string, to: string, through: { HOLDFAST_URL?: string } = {}) => {
   const before = performance.now();
-  expect(await holdfast("cp", from, to)).toEqual({ exitCode: 0, stdout: "", stderr: "" });
+  const copying = run([holdfastBin, "cp", from, to], { env: { ...ownEnv(), ...through } });
+  expect(await copying).toEqual({ exitCode: 0, stdout: "", stderr: "" });
   if (isFull) process.stderr.write(`cp ${from} ${to}: ${Math.round(performance.now() - before)} ms\n`);
 };
 
@@ -118,6 +122,60 @@ test("an upload goes on where it was after kill -9 of the server and of the keep
   );
 });
 
+test("a download goes on where it was after kill -9 of cp, and begins anew if the file was changed meanwhile", async () => {
+  const into = join(dir, "resumed");
+  mkdirSync(into);
+  makeBig(join(dir, "source"), 24 * 1024 * 1024);
+  await sandbox.files.upload("/workspace/source", Bun.file(join(dir, "source")));
+  const asked: (string | null)[] = [];
+  using slow = halfway((range) => asked.push(range));
+  const env = { HOLDFAST_URL: slow.url, HOLDFAST_TOKEN: server.token };
+  /** Begins to copy; killed when something of it is there. Gives how much. */
+  const interrupted = async () => {
+    const cp = Bun.spawn([holdfastBin, "cp", "copy:/workspace/source", into], {
+      env: { ...process.env, ...env },
+    });
+    for await (const _ of watch(into)) if (partsIn(into).some(({ size }) => size > 0)) break;
+    cp.kill("SIGKILL");
+    await cp.exited;
+    return partsIn(into);
+  };
+  const [left] = await interrupted();
+  await copied("copy:/workspace/source", into, slow.goingOn());
+  expect(asked).toEqual([null, `bytes=${left?.size}-`]);
+  expect([readdirSync(into), hashOf(join(into, "source"))]).toEqual([
+    ["source"],
+    hashOf(join(dir, "source")),
+  ]);
+
+  slow.stalling();
+  expect(await interrupted()).toHaveLength(1);
+  await sandbox.exec("printf changed | dd of=/workspace/source conv=notrunc");
+  await copied("copy:/workspace/source", into, slow.goingOn());
+  expect(asked.slice(2)).toEqual([null, null]);
+  const { sha256 } = await sandbox.files.stat("/workspace/source", { hash: "sha256" });
+  expect([readdirSync(into), hashOf(join(into, "source"))]).toEqual([["source"], sha256 ?? ""]);
+});
+
+test("a directory goes into one that is there, and is merged with one of its own name, both ways", async () => {
+  const [here, there] = [join(dir, "merge/app"), "/workspace/merge/app"];
+  mkdirSync(here, { recursive: true });
+  writeFileSync(join(here, "both"), "here");
+  writeFileSync(join(here, "mine"), "mine");
+  await sandbox.exec(`mkdir -p ${there} && cd ${there} && printf there > both && printf yours > yours`);
+  await copied(`copy:${there}`, join(dir, "merge"));
+  const texts = () => ["both", "mine", "yours"].map((name) => readFileSync(join(here, name), "utf8"));
+  expect(texts()).toEqual(["there", "mine", "yours"]);
+  writeFileSync(join(here, "both"), "here again");
+  await copied(here, "copy:/workspace/merge");
+  expect((await sandbox.exec(`cd ${there} && cat both mine yours`)).stdout).toBe("here againmineyours");
+  // A file and a directory cannot be merged: nothing is copied at all.
+  await sandbox.exec(`cd ${there} && rm both && mkdir both && printf other > mine`);
+  const refused = await holdfast("cp", `copy:${there}`, join(dir, "merge"));
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("hint: ")]);
+  expect([texts(), readdirSync(join(dir, "merge"))]).toEqual([["here again", "mine", "yours"], ["app"]]);
+});
+
 test("cp says what is wrong, and how it is said right", async () => {
   const neither = await holdfast("cp", "a", "b");
   expect([neither.exitCode, neither.stderr]).toEqual([2, expect.stringContaining("SANDBOX:/path")]);
@@ -127,6 +185,57 @@ test("cp says what is wrong, and how it is said right", async () => {
     expect.stringContaining("there is no /workspace/nothing"),
   ]);
 });
+
+/** What an interrupted copy has left. */
+function partsIn(into: string): { size: number }[] {
+  return readdirSync(into)
+    .filter((name) => name.startsWith(".holdfast-cp-"))
+    .map((name) => ({ size: statSync(join(into, name)).size }));
+}
+
+/** A way to the server on which a file's bytes stop coming after half of it, until told to go on. */
+function halfway(onFile: (range: string | null) => void) {
+  let isStalling = true;
+  const proxy = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    idleTimeout: 0,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      const reply = await fetch(server.url + pathname + search, {
+        method: request.method,
+        headers: request.headers,
+      });
+      if (!pathname.endsWith("/files")) return reply;
+      onFile(request.headers.get("range"));
+      if (!isStalling || reply.body === null) return reply;
+      return new Response(firstHalf(reply.body, Number(reply.headers.get("content-length"))), reply);
+    },
+  });
+  return {
+    url: proxy.url.origin,
+    stalling: () => {
+      isStalling = true;
+    },
+    goingOn: () => {
+      isStalling = false;
+      return { HOLDFAST_URL: proxy.url.origin };
+    },
+    [Symbol.dispose]: () => void proxy.stop(true),
+  };
+}
+
+function firstHalf(body: ReadableStream<Uint8Array>, size: number): ReadableStream<Uint8Array> {
+  let passed = 0;
+  const counting = new TransformStream<Uint8Array, Uint8Array>({
+    async transform(piece, to) {
+      if (passed > size / 2) await new Promise(() => {});
+      passed += piece.length;
+      to.enqueue(piece);
+    },
+  });
+  return body.pipeThrough(counting);
+}
 
 /** Random enough to be no accident, cheap enough for gigabytes. */
 function makeBig(path: string, size = BIG_BYTES): string {

@@ -1,14 +1,14 @@
-import { randomUUID } from "node:crypto";
-import { chmodSync, mkdirSync, renameSync, rmSync, statSync } from "node:fs";
-import { open } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Command } from "commander";
 import { type FileInfo, HoldfastError, type Sandbox } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
+import { fetchFile } from "../copy/fetch-file.ts";
+import { fetchTree } from "../copy/fetch-tree.ts";
+import { inTheWay } from "../copy/merge.ts";
 import { packed } from "../copy/pack.ts";
 import { directionOf, finalPath, placeOf } from "../copy/places.ts";
 import { Progress } from "../copy/progress.ts";
-import { typeAt, unpack } from "../copy/unpack.ts";
 import { UsageError } from "../failure.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { printJson } from "../print.ts";
@@ -79,31 +79,20 @@ async function sendFile(
 
 async function copyOut(sandbox: Sandbox, source: string, destination: string): Promise<string> {
   const info = await sandbox.files.stat(source, { follow: true });
-  const path = finalPath(destination, source, { isDirectory: typeAt(destination) === "directory" });
-  const draft = join(dirname(path), `.holdfast-cp-${randomUUID()}`);
+  const found = statSync(destination, { throwIfNoEntry: false });
+  const named = finalPath(destination, source, { isDirectory: found?.isDirectory() === true });
+  mkdirSync(dirname(named), { recursive: true });
+  const there = statSync(named, { throwIfNoEntry: false });
+  const path = there === undefined ? named : realpathSync(named); // a symlink stays, and what it leads to is replaced
+  if (there !== undefined && there.isDirectory() !== (info.type === "directory")) throw inTheWay(path);
   const progress = new Progress(source, info.type === "file" ? info.sizeBytes : undefined);
   try {
-    if (info.type === "directory") {
-      if (typeAt(path) !== undefined) throw inTheWay(path);
-      mkdirSync(draft, { mode: 0o700 });
-      await unpack(progress.counting(await sandbox.files.readTar(source)), draft);
-      chmodSync(draft, 0o755);
-    } else {
-      const { stream, mode } = await sandbox.files.open(source);
-      const out = await open(draft, "wx", 0o600);
-      try {
-        for await (const piece of progress.counting(stream)) await out.writeFile(piece);
-      } finally {
-        await out.close();
-      }
-      chmodSync(draft, mode & 0o777);
-    }
-    renameSync(draft, path);
+    if (info.type === "directory") await fetchTree({ sandbox, source, path, progress });
+    else await fetchFile({ sandbox, source, info, path, progress });
   } finally {
     progress.end();
-    rmSync(draft, { recursive: true, force: true });
   }
-  return path;
+  return named;
 }
 
 /** `docker cp` takes and gives archives the same way. */
@@ -129,12 +118,6 @@ async function infoOf(sandbox: Sandbox, path: string): Promise<FileInfo | undefi
   }
 }
 
-function inTheWay(path: string): HoldfastError {
-  return new HoldfastError("already_exists", `${path} is there already`, {
-    hint: "name a directory that it shall go into, or move this one away",
-  });
-}
-
 function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
@@ -153,7 +136,9 @@ function streamOf(pieces: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array
 
 const EXAMPLES = `
 A directory goes with all it has: modes, times, symlinks, hard links. Into a directory that is there, or a path that
-ends with /, it goes under its own name. A large file that was interrupted goes on where it was if you say it again.
+ends with /, it goes under its own name. If there is a directory of that name, too, the two are merged: what else it has
+stays, a file replaces a file; where one has a directory and the other something else, nothing is copied. Missing
+directories above are made. A large file that was interrupted goes on where it was if you say it again, either way.
 
 Examples:
   holdfast cp app.py issue-42:/workspace/          a file

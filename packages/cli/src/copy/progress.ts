@@ -27,9 +27,9 @@ export class Progress {
     if (this.#isShown) process.stderr.write("\r\x1b[K");
   }
 
-  /** The same bytes, counted as they pass. */
-  async *counting(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    let bytes = 0;
+  /** The same bytes, counted as they pass, on top of what came before. */
+  async *counting(stream: AsyncIterable<Uint8Array>, before = 0): AsyncGenerator<Uint8Array> {
+    let bytes = before;
     for await (const piece of stream) {
       yield piece;
       bytes += piece.length;

@@ -51,19 +51,47 @@ export async function writeFile(request: WriteRequest, pending: Pending): Promis
   }
 }
 
-/** Writes every piece behind the last; gives the end when the kernel has all of it. */
+// A socket's pieces are small, and the way to another thread is long: so many go together.
+const WRITTEN_AT_A_TIME = 512 * 1024;
+
+/**
+ * Writes every piece behind the last; gives the end when the kernel has all of it. The next pieces arrive while the last
+ * are written. If the body breaks off, all that came before is written.
+ */
 export async function writeAll(
   fd: number,
   body: AsyncIterable<Uint8Array>,
   { from = 0, check }: { from?: number; check: () => void },
 ): Promise<number> {
   let at = from;
-  for await (const chunk of body) {
-    check();
-    await writeAt(fd, chunk, at);
-    at += chunk.length;
+  let waiting: Uint8Array[] = [];
+  let bytes = 0;
+  let writing: Promise<void> | undefined;
+  const flush = async () => {
+    await writing;
+    const [pieces, offset] = [waiting, at];
+    at += bytes;
+    [waiting, bytes] = [[], 0];
+    writing = writeTogether(fd, pieces, offset);
+    writing.catch(() => undefined); // it is thrown where it is waited for
+  };
+  try {
+    for await (const chunk of body) {
+      check();
+      waiting.push(chunk);
+      bytes += chunk.length;
+      if (bytes >= WRITTEN_AT_A_TIME) await flush();
+    }
+  } finally {
+    await flush();
+    await writing;
   }
   return at;
+}
+
+function writeTogether(fd: number, pieces: Uint8Array[], at: number): Promise<void> {
+  const [first] = pieces;
+  return writeAt(fd, first !== undefined && pieces.length === 1 ? first : Buffer.concat(pieces), at);
 }
 
 // Less is written on this thread: to hand it to another would cost more.
