@@ -13,6 +13,7 @@ const allowed: Record<string, readonly string[]> = {
   server: ["core", "keeper-link", "protocol", "providers", "store"],
   sdk: ["protocol"],
   cli: ["protocol", "sdk"],
+  dashboard: ["sdk"],
   testkit: ["core", "protocol"],
 };
 

@@ -38,6 +38,7 @@ installNpmPackages();
 installDebianPackages(forTests ? { ...packages, ...testPackages } : packages);
 build("build-keeper.ts");
 build("build-cli.ts");
+build("build-dashboard.ts");
 
 function installNpmPackages() {
   const stampFile = join(root, "node_modules", ".holdfast-stamp");

@@ -24,6 +24,7 @@ import { endEverything } from "./shutdown.ts";
 import { terminalRoutes } from "./terminal/routes.ts";
 import { Terminals } from "./terminal/terminals.ts";
 import { realTimers } from "./terminal/timers.ts";
+import { usageRoutes } from "./usage/routes.ts";
 import { FileWatches } from "./watch/file-watches.ts";
 import { watchRoutes } from "./watch/routes.ts";
 
@@ -97,6 +98,7 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     ...terminalRoutes(terminals),
     ...watchRoutes(fileWatches),
     ...gitRoutes(engine),
+    ...usageRoutes({ engine, sessions, terminals }),
   };
   const { door } = lifecycle;
   const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission, door }));

@@ -1,4 +1,6 @@
 // Named, because they win over the types of the same names that `errors.ts` has without zod.
+
+export * from "./change.ts";
 export { ErrorBody, Started } from "./error-body.ts";
 export * from "./errors.ts";
 export * from "./execution.ts";
@@ -26,5 +28,6 @@ export { InsidePath, isWithin, Mount } from "./spec-paths.ts";
 export * from "./sse.ts";
 export * from "./terminal.ts";
 export * from "./terminal-socket.ts";
+export * from "./usage.ts";
 export * from "./version.ts";
 export * from "./watch.ts";

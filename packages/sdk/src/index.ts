@@ -1,4 +1,5 @@
 export type {
+  Change,
   CloneResult,
   Command,
   CommandResult,
@@ -28,12 +29,14 @@ export type {
   TerminalExit,
   Turn as TurnInfo,
   UpdateSandbox,
+  Usage,
   WatchEvent,
   Why,
 } from "@holdfast/protocol";
 export { type ErrorCode, HoldfastError } from "@holdfast/protocol/errors";
 export type { LogEvent } from "@holdfast/protocol/log-frames";
 export { ScreenModes } from "@holdfast/protocol/screen-modes";
+export { type ChangeOptions, followChanges } from "./changes.ts";
 export { Claim, type ClaimOptions } from "./claims.ts";
 export { Client, type ConnectOptions } from "./client.ts";
 export type { ExecOptions, ExecResult, ExecState, RunOptions } from "./exec.ts";
@@ -75,5 +78,6 @@ export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.
 export type { EventOptions } from "./timeline.ts";
 export { type BeginTurnOptions, Turn } from "./turns.ts";
 export type { UploadOptions } from "./upload.ts";
+export type { FollowUsageOptions, UsageOptions } from "./usage.ts";
 export type { LogMatch, WaitForLogOptions } from "./wait-for-log.ts";
 export type { FileEvent, WatchOptions } from "./watch.ts";

@@ -10,6 +10,7 @@ import type {
   Terminal as TerminalInfo,
   Turn as TurnInfo,
   UpdateSandbox,
+  Usage,
   Why,
 } from "@holdfast/protocol";
 import type { LogEvent } from "@holdfast/protocol/log-frames";
@@ -64,6 +65,7 @@ import {
 } from "./terminals.ts";
 import { type EventOptions, events, followEvents } from "./timeline.ts";
 import { type BeginTurnOptions, beginTurn, endTurn, Turn } from "./turns.ts";
+import { type FollowUsageOptions, followUsage, type UsageOptions, usage } from "./usage.ts";
 import { type FileEvent, type WatchOptions, watchFiles } from "./watch.ts";
 
 /**
@@ -408,6 +410,23 @@ export class Sandbox implements AsyncDisposable {
   /** Why it lives, what holds it awake, when it will be reaped, and why it last died. Wakes nothing. */
   why(options: { signal?: AbortSignal } = {}): Promise<Why> {
     return lifecycle.why(this.#scope, options.signal);
+  }
+
+  /** What it uses now: CPU, memory, disk. Wakes nothing; `wrong_state` if it does not run. */
+  usage(options: UsageOptions = {}): Promise<Usage> {
+    return usage(this.#scope, options);
+  }
+
+  /**
+   * What it uses, sample after sample, for as long as it runs. Neither wakes it nor holds it awake.
+   *
+   * @example
+   * ```ts
+   * for await (const { cpuMs, memoryBytes } of sbx.followUsage()) console.log(cpuMs, memoryBytes);
+   * ```
+   */
+  followUsage(options: FollowUsageOptions = {}): AsyncGenerator<Usage> {
+    return followUsage(this.#scope, { ...options, signal: whileHeld(this.#scope, options.signal) });
   }
 
   /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */

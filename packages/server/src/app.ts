@@ -2,6 +2,10 @@ import type { KeeperLink } from "@holdfast/keeper-link";
 import { HoldfastError, PROTOCOL_VERSION } from "@holdfast/protocol";
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { bodyLimit } from "hono/body-limit";
+import { loadAssets } from "./dashboard/assets.ts";
+import { dashboardPages } from "./dashboard/pages.ts";
+import { Sessions } from "./dashboard/session.ts";
+import { signInRoutes } from "./dashboard/sign-in.ts";
 import { bearerAuth } from "./http/auth.ts";
 import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
@@ -14,6 +18,7 @@ import type { Log } from "./log.ts";
 import { Meters } from "./observe/meters.ts";
 import type { Tracer } from "./observe/trace.ts";
 import type { PreviewPlace } from "./previews/preview-name.ts";
+import { changeRoutes } from "./routes/changes.ts";
 import { claimRoutes } from "./routes/claims.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { eventRoutes } from "./routes/events.ts";
@@ -32,6 +37,7 @@ import { snapshotRoutes } from "./routes/snapshots.ts";
 import { terminalRoutes } from "./routes/terminals.ts";
 import { turnRoutes } from "./routes/turns.ts";
 import { uploadRoutes } from "./routes/uploads.ts";
+import { usageRoutes } from "./routes/usage.ts";
 import { watchRoutes } from "./routes/watch.ts";
 import type { TerminalRelay } from "./terminal-relay.ts";
 
@@ -47,6 +53,7 @@ type AppLifecycle = Pick<
   | "snapshots"
   | "archives"
   | "forks"
+  | "changes"
   | "turns"
   | "claims"
   | "ports"
@@ -123,7 +130,11 @@ export function createApp(deps: AppDeps): App {
   });
   app.openAPIRegistry.registerComponent("securitySchemes", "token", { type: "http", scheme: "bearer" });
 
-  app.use("/v1/*", bearerAuth(deps.token));
+  const sessions = new Sessions(deps);
+  app.route("/", dashboardPages(loadAssets()));
+  app.route("/", signInRoutes({ token: deps.token, sessions }));
+  app.use("/v1/*", neverAPage());
+  app.use("/v1/*", bearerAuth(deps.token, sessions));
   app.use("/v1/*", refuseUntilReady(deps));
   app.use("/v1/*", jsonBodyLimit());
   app.route("/v1", sandboxRoutes(deps));
@@ -131,6 +142,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", turnRoutes(deps));
   app.route("/v1", claimRoutes(deps));
   app.route("/v1", eventRoutes(deps));
+  app.route("/v1", changeRoutes(deps));
   app.route("/v1", commandRoutes(deps));
   app.route("/v1", processRoutes(deps));
   app.route("/v1", sessionRoutes(deps));
@@ -141,6 +153,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", fileBatchRoutes(deps));
   app.route("/v1", uploadRoutes(deps));
   app.route("/v1", portRoutes(deps));
+  app.route("/v1", usageRoutes(deps));
   app.route("/v1", snapshotRoutes(deps));
   app.route("/v1", operatorRoutes(deps));
   return app;
@@ -153,6 +166,15 @@ export function newApp(): App {
       if (!result.success) throw invalidArgument(result.error);
     },
   });
+}
+
+/** A sandbox's files and logs come from the dashboard's own address: whatever they are, a browser makes no page of them. */
+function neverAPage(): Parameters<App["use"]>[1] {
+  return async (c, next) => {
+    c.header("Content-Security-Policy", "default-src 'none'; sandbox");
+    c.header("X-Content-Type-Options", "nosniff");
+    await next();
+  };
 }
 
 function refuseUntilReady({ notReady }: AppDeps): Parameters<App["use"]>[1] {

@@ -1,7 +1,7 @@
 import { SSE_KEEP_ALIVE } from "@holdfast/protocol";
 
 /** One server-sent event, or that there was none for a while. */
-export type Sent = { readonly id: number; readonly data: unknown } | "quiet";
+export type Sent = { readonly id: number | string; readonly data: unknown } | "quiet";
 
 /** Under the silence after which proxies and clients give a connection up. */
 const KEEP_ALIVE_MS = 10_000;

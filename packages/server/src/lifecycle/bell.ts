@@ -4,7 +4,11 @@ import type { Clock, Store } from "@holdfast/core";
 export class Bell {
   readonly #waiting = new Map<string, Set<() => void>>();
 
+  /** Told of every ring. */
+  onRing: ((sandboxId: string) => void) | undefined;
+
   ring(sandboxId: string): void {
+    this.onRing?.(sandboxId);
     for (const key of [sandboxId, ANY]) {
       const waiting = this.#waiting.get(key);
       this.#waiting.delete(key);
@@ -31,7 +35,7 @@ export class Bell {
 /** No sandbox's id is empty. */
 const ANY = "";
 
-/** The store, with a ring after every write to a sandbox's rows. */
+/** The store, with a ring after every write to a sandbox's rows, or to its snapshots'. */
 export function withBell(store: Store, bell: Bell): Store {
   const ringing = async <T>(sandboxId: string, write: Promise<T>): Promise<T> => {
     const written = await write;
@@ -43,6 +47,9 @@ export function withBell(store: Store, bell: Bell): Store {
     reserve: (before, ...rest) => ringing(before.sandboxId, store.reserve(before, ...rest)),
     save: (before, ...rest) => ringing(before.sandboxId, store.save(before, ...rest)),
     bury: (before, options) => ringing(before.sandboxId, store.bury(before, options)),
+    insertSnapshot: (row, options) => ringing(row.sandboxId, store.insertSnapshot(row, options)),
+    saveSnapshot: (before, change) => ringing(before.sandboxId, store.saveSnapshot(before, change)),
+    forgetSnapshot: (before) => ringing(before.sandboxId, store.forgetSnapshot(before)),
   };
   return new Proxy(store, {
     get(target, name) {

@@ -14,6 +14,7 @@ import type { Log } from "../log.ts";
 import { Absence } from "./absence.ts";
 import { Bell, withBell } from "./bell.ts";
 import { BoundToServer } from "./bound-to-server.ts";
+import { Changes } from "./changes.ts";
 import { ClaimDesk } from "./claim-desk.ts";
 import { within } from "./deadline.ts";
 import { messageOf, providerOf, refOf } from "./effects.ts";
@@ -86,6 +87,7 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly snapshots: Snapshots;
   readonly archives: SnapshotArchives;
   readonly forks: Forks;
+  readonly changes: Changes;
   readonly reconciler: Reconciler;
   readonly #deps: LifecycleDeps<Link>;
   readonly #keepers: Keepers<Link>;
@@ -146,6 +148,7 @@ export class Lifecycle<Link extends KeeperControl> {
     this.snapshots = snapshots;
     this.archives = new SnapshotArchives({ ...parts, snapshots, defaultProvider });
     this.forks = new Forks({ store, snapshots, sandboxes: this.sandboxes });
+    this.changes = new Changes({ store, bell, clock, owner });
     this.turns = new Turns({ store, sandboxes: this.sandboxes, reconciler, newId });
     this.ports = new Ports({ store, sandboxes: this.sandboxes, newId });
     this.#deps = { ...deps, store };

@@ -1,0 +1,140 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { HoldfastError } from "holdfast";
+import { useState } from "react";
+import { bytes } from "../format.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { ErrorNote } from "../ui/error-note.tsx";
+import { fileUrl } from "./file-paths.ts";
+import { held } from "./use-sandbox.ts";
+
+// What a text field takes without getting slow.
+const MOST_BYTES = 512 * 1024;
+
+type Content = { kind: "text"; text: string; etag: string } | { kind: "other"; why: string };
+
+/** A file to read and, if it is small text, to change. It is saved only over what was read. */
+export function FileView(props: {
+  id: string;
+  path: string;
+  onClose: () => void;
+  onSaved: () => Promise<void>;
+}) {
+  const { id, path, onClose, onSaved } = props;
+  const content = useQuery({ queryKey: ["file", id, path], queryFn: () => read(id, path), gcTime: 0 });
+  return (
+    <Dialog title={path} onClose={onClose}>
+      <ErrorNote error={content.error} />
+      {content.data?.kind === "other" && (
+        <>
+          <p>{content.data.why}</p>
+          <div className="buttons">
+            <a className="button" href={fileUrl(id, "", path)} download>
+              Download
+            </a>
+            <button type="button" onClick={onClose}>
+              Close
+            </button>
+          </div>
+        </>
+      )}
+      {content.data?.kind === "text" && (
+        <Editor
+          key={content.data.etag}
+          id={id}
+          path={path}
+          before={content.data}
+          onClose={onClose}
+          onSaved={onSaved}
+          onReload={() => void content.refetch()}
+        />
+      )}
+    </Dialog>
+  );
+}
+
+function Editor(props: {
+  id: string;
+  path: string;
+  before: { text: string; etag: string };
+  onClose: () => void;
+  onSaved: () => Promise<void>;
+  onReload: () => void;
+}) {
+  const { id, path, before, onClose, onSaved, onReload } = props;
+  const [text, setText] = useState(before.text);
+  const saving = useMutation({
+    mutationFn: async ({ over }: { over: boolean }) =>
+      (await held(id)).files.write(path, text, over ? {} : { ifMatch: before.etag }),
+    onSuccess: async () => {
+      await onSaved();
+      onClose();
+    },
+  });
+  const isConflict = saving.error instanceof HoldfastError && saving.error.code === "precondition_failed";
+  return (
+    <>
+      <textarea
+        aria-label={`Content of ${path}`}
+        rows={22}
+        spellCheck={false}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+      />
+      {isConflict ? (
+        <div className="error-note" role="alert">
+          <p>Somebody has changed this file since you opened it. Nothing was saved.</p>
+        </div>
+      ) : (
+        <ErrorNote error={saving.error} />
+      )}
+      <div className="buttons">
+        <a className="button quiet" href={fileUrl(id, "", path)} download>
+          Download
+        </a>
+        <span className="grow" />
+        {isConflict && (
+          <>
+            <button type="button" onClick={onReload}>
+              Show theirs
+            </button>
+            <button type="button" className="danger" onClick={() => saving.mutate({ over: true })}>
+              Save over it
+            </button>
+          </>
+        )}
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+        <button
+          type="button"
+          className="primary"
+          disabled={saving.isPending || text === before.text}
+          onClick={() => saving.mutate({ over: false })}
+        >
+          Save
+        </button>
+      </div>
+    </>
+  );
+}
+
+async function read(id: string, path: string): Promise<Content> {
+  const { files } = await held(id);
+  const { type, sizeBytes, etag } = await files.stat(path, { follow: true });
+  if (type !== "file") return { kind: "other", why: `It is a ${type}.` };
+  if (sizeBytes > MOST_BYTES)
+    return { kind: "other", why: `It has ${bytes(sizeBytes)}: too much to edit here.` };
+  const text = decoded(await files.read(path));
+  if (text === undefined) return { kind: "other", why: "It is not text." };
+  return { kind: "text", text, etag };
+}
+
+/** Only what would be written back as it was. */
+function decoded(content: Uint8Array): string | undefined {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
+    return text.includes("\0") || text.includes("\r") ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,182 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import type { FileInfo, SandboxInfo } from "holdfast";
+import { type DragEvent, useRef, useState } from "react";
+import { bytes, moment } from "../format.ts";
+import { queries } from "../server.ts";
+import { ErrorNote } from "../ui/error-note.tsx";
+import { fileUrl, joined, parentOf } from "./file-paths.ts";
+import { FileView } from "./file-view.tsx";
+import { NotRunning } from "./not-running.tsx";
+import { held } from "./use-sandbox.ts";
+
+const HOME = "/workspace";
+// More than a person reads; `holdfast exec -- ls` has all of them.
+const MOST = 2000;
+
+export function Files({ sandbox }: { sandbox: SandboxInfo }) {
+  const { id, state } = sandbox;
+  const isRunning = state === "running";
+  const [dir, setDir] = useState(HOME);
+  const [openPath, setOpenPath] = useState<string>();
+  const list = useQuery({
+    // Not under what changes with the sandbox: each look at files counts as use.
+    queryKey: ["files", id, dir],
+    queryFn: () => entriesOf(id, dir),
+    enabled: isRunning,
+    gcTime: 0,
+  });
+  const refresh = () => queries.invalidateQueries({ queryKey: ["files", id] });
+  if (!isRunning) return <NotRunning sandbox={sandbox} what="files to show: they are on its disk" />;
+  const enter = (entry: FileInfo) => {
+    if (entry.type === "directory") setDir(entry.path);
+    else setOpenPath(entry.path);
+  };
+  return (
+    <DropZone id={id} dir={dir} onDone={refresh}>
+      <div className="bar">
+        <Crumbs dir={dir} onGo={setDir} />
+        <span className="grow" />
+        <button type="button" className="quiet" onClick={() => void refresh()}>
+          Look again
+        </button>
+        <a className="button quiet" href={fileUrl(id, "/tar", dir)} download>
+          Download as tar
+        </a>
+      </div>
+      <ErrorNote error={list.error} />
+      <ul className="files">
+        {dir !== "/" && (
+          <li>
+            <button type="button" className="quiet" onClick={() => setDir(parentOf(dir))}>
+              ..
+            </button>
+          </li>
+        )}
+        {list.data?.map((entry) => (
+          <li key={entry.path}>
+            <button type="button" className="quiet" onClick={() => enter(entry)}>
+              {entry.type === "directory" ? `${entry.name}/` : entry.name}
+              {entry.target !== undefined && ` → ${entry.target}`}
+            </button>
+            <span className="soft size">{entry.type === "file" ? bytes(entry.sizeBytes) : ""}</span>
+            <span className="soft when">{moment(entry.modifiedAt)}</span>
+            {entry.type === "file" ? (
+              <a className="button quiet" href={fileUrl(id, "", entry.path)} download={entry.name}>
+                Download<span className="unseen"> {entry.name}</span>
+              </a>
+            ) : (
+              <span />
+            )}
+          </li>
+        ))}
+      </ul>
+      {list.data?.length === 0 && <p className="empty">Nothing is here. Drop a file, or upload one.</p>}
+      {openPath !== undefined && (
+        <FileView id={id} path={openPath} onClose={() => setOpenPath(undefined)} onSaved={refresh} />
+      )}
+    </DropZone>
+  );
+}
+
+async function entriesOf(id: string, dir: string): Promise<FileInfo[]> {
+  const found: FileInfo[] = [];
+  for await (const entry of (await held(id)).files.list(dir)) {
+    found.push(entry);
+    if (found.length >= MOST) break;
+  }
+  return found.sort(
+    (a, b) => Number(b.type === "directory") - Number(a.type === "directory") || a.name.localeCompare(b.name),
+  );
+}
+
+function Crumbs({ dir, onGo }: { dir: string; onGo: (dir: string) => void }) {
+  const parts = dir.split("/").filter(Boolean);
+  return (
+    <nav className="crumbs mono" aria-label="Directory">
+      <button type="button" className="quiet" onClick={() => onGo("/")} aria-label="root directory">
+        /
+      </button>
+      {parts.map((part, at) => {
+        const path = `/${parts.slice(0, at + 1).join("/")}`;
+        return (
+          <button key={path} type="button" className="quiet" onClick={() => onGo(path)}>
+            {part}/
+          </button>
+        );
+      })}
+    </nav>
+  );
+}
+
+function DropZone({
+  id,
+  dir,
+  onDone,
+  children,
+}: {
+  id: string;
+  dir: string;
+  onDone: () => Promise<void>;
+  children: React.ReactNode;
+}) {
+  const [isOver, setIsOver] = useState(false);
+  const [progress, setProgress] = useState("");
+  const input = useRef<HTMLInputElement>(null);
+  const uploading = useMutation({
+    mutationFn: async (files: readonly File[]) => {
+      const sandbox = await held(id);
+      for (const file of files) {
+        setProgress(`uploading ${file.name}, ${bytes(file.size)} …`);
+        const onProgress = (sentBytes: number) =>
+          setProgress(`uploading ${file.name}: ${bytes(sentBytes)} of ${bytes(file.size)}`);
+        await sandbox.files.upload(joined(dir, file.name), file, { onProgress });
+      }
+      setProgress(files.length === 1 ? "uploaded" : `uploaded ${files.length} files`);
+    },
+    onSettled: onDone,
+  });
+  const drop = (event: DragEvent) => {
+    event.preventDefault();
+    setIsOver(false);
+    uploading.mutate([...event.dataTransfer.files]);
+  };
+  return (
+    <section
+      aria-label="Files"
+      className={isOver ? "drop over" : "drop"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setIsOver(true);
+      }}
+      onDragLeave={() => setIsOver(false)}
+      onDrop={drop}
+    >
+      <div className="bar">
+        <button
+          type="button"
+          className="primary"
+          disabled={uploading.isPending}
+          onClick={() => input.current?.click()}
+        >
+          Upload
+        </button>
+        <input
+          ref={input}
+          type="file"
+          multiple
+          hidden
+          aria-label="Files to upload"
+          onChange={(event) => {
+            uploading.mutate([...(event.target.files ?? [])]);
+            event.target.value = "";
+          }}
+        />
+        <span className="soft" role="status">
+          {uploading.isError ? "" : progress}
+        </span>
+      </div>
+      <ErrorNote error={uploading.error} />
+      {children}
+    </section>
+  );
+}
