@@ -14,7 +14,7 @@ export function welcome(facts: {
     facts.adopted === 0 ? "" : `  found again:  ${count(facts.adopted, "sandbox", "sandboxes")}\n`;
   process.stdout.write(`
 Holdfast is ready.
-  URL:          ${facts.url}
+  URL:          ${facts.url}  (also for your browser)
   previews:     ${facts.previewUrl.replace("://", "://*.")}
   token:        in ${facts.tokenPath}
   data:         ${facts.dataDir}

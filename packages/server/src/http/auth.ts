@@ -6,14 +6,14 @@ import { isFromOwnPage } from "../dashboard/same-origin.ts";
 import type { Sessions } from "../dashboard/session.ts";
 
 /**
- * A bearer token on the TCP port, or the session of a browser that showed it. The unix socket needs none: its file mode
+ * A bearer token on the TCP port, or, where `sessions` are taken, that of a browser that showed it once. The unix socket needs none: its file mode
  * lets only its owner in.
  */
-export function bearerAuth(token: () => string, sessions: Sessions): MiddlewareHandler<AppEnv> {
+export function bearerAuth(token: () => string, sessions?: Sessions): MiddlewareHandler<AppEnv> {
   return async (c, next) => {
     const carried = given(c.req.raw.headers);
     if (c.env.trusted !== true && !isToken(carried, token())) {
-      const isSignedIn = carried === "" && sessions.has(c.req.raw.headers);
+      const isSignedIn = carried === "" && sessions?.has(c.req.raw.headers);
       if (!isSignedIn) throw unauthenticated(carried);
       if (!isFromOwnPage(c.req.raw)) throw fromElsewhere();
     }
