@@ -71,6 +71,10 @@ const commands: Record<string, Entry> = {
     summary: "forget an instance that cannot be proved gone",
     load: () => import("./commands/abandon.ts"),
   },
+  skill: {
+    summary: "teach an agent on this machine to use Holdfast",
+    load: () => import("./commands/skill.ts"),
+  },
   doctor: { summary: "check what this machine needs to hold sandboxes" },
 };
 

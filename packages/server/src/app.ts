@@ -1,5 +1,5 @@
 import type { KeeperLink } from "@holdfast/keeper-link";
-import { HoldfastError, PROTOCOL_VERSION } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol";
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { bodyLimit } from "hono/body-limit";
 import { loadAssets } from "./dashboard/assets.ts";
@@ -10,9 +10,9 @@ import { bearerAuth } from "./http/auth.ts";
 import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
 import { observed } from "./http/observed.ts";
+import { serveOpenApi } from "./http/openapi-document.ts";
 import type { Operation } from "./http/operation.ts";
 import { originPolicy } from "./http/origins.ts";
-import { nameSchemas } from "./http/schema-names.ts";
 import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 import type { Log } from "./log.ts";
 import { Meters } from "./observe/meters.ts";
@@ -29,6 +29,7 @@ import { healthRoutes } from "./routes/health.ts";
 import { lifecycleRoutes } from "./routes/lifecycle.ts";
 import { metricRoutes } from "./routes/metrics.ts";
 import { operatorRoutes } from "./routes/operator.ts";
+import { pageRoutes } from "./routes/pages.ts";
 import { portRoutes } from "./routes/ports.ts";
 import { processRoutes } from "./routes/processes.ts";
 import { sandboxRoutes } from "./routes/sandboxes.ts";
@@ -118,17 +119,8 @@ export function createApp(deps: AppDeps): App {
 
   app.route("/", healthRoutes(deps));
   app.route("/", metricRoutes({ ...deps, meters }));
-  nameSchemas();
-  app.doc31("/openapi.json", {
-    openapi: "3.1.0",
-    info: {
-      title: "Holdfast",
-      version: PROTOCOL_VERSION,
-      description: "Sandboxes for agents that are still there.",
-    },
-    security: [{ token: [] }],
-  });
-  app.openAPIRegistry.registerComponent("securitySchemes", "token", { type: "http", scheme: "bearer" });
+  app.route("/", pageRoutes());
+  serveOpenApi(app);
 
   const sessions = new Sessions(deps);
   app.route("/", dashboardPages(loadAssets()));
