@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Context } from "hono";
 import { type App, type AppEnv, newApp } from "../app.ts";
@@ -8,7 +9,7 @@ import { llmsText, type Page } from "../pages/llms-text.ts";
 const docsDir = join(import.meta.dir, "../../../../docs");
 const skillPath = join(import.meta.dir, "../../../cli/skill/holdfast/SKILL.md");
 const pagesDir = join(import.meta.dir, "../pages");
-const swaggerDir = dirname(Bun.resolveSync("swagger-ui-dist/package.json", import.meta.dir));
+const swaggerDir = dirname(fileURLToPath(import.meta.resolve("swagger-ui-dist/package.json")));
 
 /** All that the API page loads; nothing of it comes from elsewhere, so that it works without a network. */
 const assets: Readonly<Record<string, { file: string; type: string }>> = {
