@@ -8,29 +8,57 @@ const USAGE = 2;
 /** Of `run` and `exec`, whose other exit codes are those of the command inside; the same number as docker's. */
 export const FAILED_TO_RUN = 125;
 
-/** A command line that cannot be carried out as it stands. */
-export class UsageError extends Error {}
+/** A command line that cannot be carried out as it stands, with what to write instead. */
+export class UsageError extends HoldfastError {
+  constructor(message: string, hint: string) {
+    super("invalid_argument", message, { hint, started: "no" });
+  }
+}
 
 /**
  * One line for what is wrong, one for what to do; a stack only for who asks with HOLDFAST_DEBUG=1. Whoever reads JSON
  * gets the API's own shape, with the `code` to act on.
  */
 export async function printFailure(error: unknown, output: "table" | "json"): Promise<void> {
-  if (error instanceof CommanderError) return; // has printed itself
-  if (output === "json" && error instanceof HoldfastError)
-    return write(process.stderr, `${JSON.stringify(error.toBody())}\n`);
-  const message = error instanceof Error ? error.message : String(error);
-  const lines = [`${paint("red", "error:", process.stderr)} ${oneLine(message)}`];
-  if (error instanceof HoldfastError && error.hint !== undefined) {
-    lines.push(`${paint("yellow", "hint:", process.stderr)} ${oneLine(error.hint)}`);
-  }
+  if (error instanceof CommanderError && isNoFailure(error)) return;
+  const failure = toHoldfastError(error);
+  if (output === "json") return write(process.stderr, `${JSON.stringify(failure.toBody())}\n`);
+  const lines = [`${paint("red", "error:", process.stderr)} ${oneLine(failure.message)}`];
+  if (failure.hint !== undefined)
+    lines.push(`${paint("yellow", "hint:", process.stderr)} ${oneLine(failure.hint)}`);
   if (process.env.HOLDFAST_DEBUG === "1") lines.push(debugText(error));
   await write(process.stderr, `${lines.join("\n")}\n`);
 }
 
+/** `failed` is what a command has said that its own failure is. */
 export function exitStatusOf(error: unknown, failed: number = FAILED): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
-  return error instanceof UsageError ? USAGE : failed;
+  const isUsage = error instanceof UsageError || (failed === FAILED && isInvalid(error));
+  return isUsage ? USAGE : failed;
+}
+
+/** Also what only the server can know to be wrong, such as a name that is none. */
+function isInvalid(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === "invalid_argument";
+}
+
+/** Help and version are thrown, too; both have printed themselves. */
+function isNoFailure({ code }: CommanderError): boolean {
+  return ["commander.help", "commander.helpDisplayed", "commander.version"].includes(code);
+}
+
+function toHoldfastError(error: unknown): HoldfastError {
+  if (error instanceof HoldfastError) return error;
+  if (error instanceof CommanderError) return wronglyCalled(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return new HoldfastError("internal", message, { cause: error });
+}
+
+/** The parser's own words, `error: …` and perhaps `(Did you mean …?)` below, in our form. */
+function wronglyCalled({ message }: CommanderError): UsageError {
+  const [what = "", meant] = message.replace(/^error: /, "").split("\n");
+  const hint = meant?.replace(/^\((.*)\)$/, "$1") ?? "Add --help to see how it is used.";
+  return new UsageError(what, hint);
 }
 
 function debugText(error: unknown): string {

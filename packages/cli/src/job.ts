@@ -79,7 +79,8 @@ async function startAsProcess(start: Start, chunks: AsyncIterable<Uint8Array>): 
   const { sandbox, session, command, options, signal } = start;
   if (session !== undefined) {
     throw new UsageError(
-      "input to a session's command must be short and come at once: put it into a file first",
+      "input to a session's command must be short and come at once",
+      "Put it into a file of the sandbox first: holdfast cp FILE SANDBOX:/tmp/",
     );
   }
   const process = await sandbox.startProcess(command, { ...options, signal });

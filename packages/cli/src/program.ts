@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addConnectionOptions, addOutputOption } from "./context.ts";
+import { fitHelp } from "./help.ts";
 
 /** What a command file exports: it adds its arguments, options, examples and action to an empty command. */
 interface CommandModule {
@@ -80,12 +81,12 @@ const commands: Record<string, Entry> = {
 
 /** The whole command line, with the code of only the command that `args` ask for. */
 export async function buildProgram(args: readonly string[]): Promise<Command> {
-  const program = new Command("holdfast");
+  const program = fitHelp(new Command("holdfast"));
   program
     .description("Sandboxes for AI agents that are still there tomorrow.")
     .exitOverride()
     .enablePositionalOptions()
-    .showHelpAfterError("Run it with --help to see how it is used.")
+    .configureOutput({ outputError: () => undefined }) // what is wrong is thrown, too, and told in our own form
     .version("0.1.0", "-V, --version", "print the version")
     .addHelpText("after", EXAMPLES);
   addOutputOption(addConnectionOptions(program));
@@ -107,7 +108,7 @@ Examples:
   holdfast serve                             start a server on this machine
   holdfast run -- uname -a                   one command in a fresh sandbox
   holdfast create --name issue-42            a sandbox to come back to
-  holdfast exec issue-42 -- "cd app && make" run something in it
+  holdfast exec issue-42 -- "cd app && make"  run something in it
   holdfast ls                                which sandboxes there are
   holdfast why issue-42                      what holds it, and when it ends
 

@@ -31,11 +31,12 @@ async function abandon(meant: string, options: AbandonOptions, command: Command)
 
 /** It gives up the promise that two instances never run at once: nobody does that by a slip of the fingers. */
 async function confirm({ name }: Sandbox): Promise<void> {
-  if (!process.stdin.isTTY) throw new UsageError("abandoning needs --yes where nobody can be asked");
+  if (!process.stdin.isTTY) throw new UsageError("nobody can be asked here", "Add --yes if you are sure.");
   const dialog = createInterface({ input: process.stdin, output: process.stderr });
   const question = `The old instance of ${name} may still run beside a new one. Type its name to go on: `;
   const answer = await dialog.question(question).finally(() => dialog.close());
-  if (answer.trim() !== name) throw new UsageError("that is not its name: nothing was done");
+  if (answer.trim() !== name)
+    throw new UsageError("that is not its name: nothing was done", "Try again, or add --yes.");
 }
 
 const EXAMPLES = `

@@ -53,6 +53,6 @@ const EXAMPLES = `
 Examples:
   holdfast attach issue-42                 the terminal that runs there
   holdfast attach issue-42 main            one of several
-  holdfast attach --readonly issue-42 main look over somebody's shoulder
+  holdfast attach --readonly issue-42 main  look over somebody's shoulder
 
 Ctrl-P Ctrl-Q detaches; the program goes on.`;

@@ -43,7 +43,11 @@ async function cp(source: string, destination: string, _options: object, command
 
 async function copyIn(sandbox: Sandbox, source: string, destination: string): Promise<string> {
   const facts = statSync(source, { throwIfNoEntry: false });
-  if (facts === undefined) throw new UsageError(`there is no ${source}`);
+  if (facts === undefined)
+    throw new UsageError(
+      `there is no ${source}`,
+      "Name what is here, or SANDBOX:/path for what is in a sandbox.",
+    );
   const found = await infoOf(sandbox, destination);
   const path = finalPath(destination, source, { isDirectory: found?.type === "directory" });
   const progress = new Progress(source, facts.isDirectory() ? undefined : facts.size);

@@ -37,8 +37,9 @@ function make(
   if (!options.reuse)
     return Sandbox.create(spec, { client, wait, queueSeconds, onProgress }).catch(suggestReuse);
   const { name } = spec;
-  if (name === undefined) throw new UsageError("--reuse needs a --name: it says which sandbox to take");
-  if (!wait) throw new UsageError("--reuse waits until the sandbox runs: leave out --no-wait");
+  if (name === undefined)
+    throw new UsageError("--reuse needs a --name", "It says which sandbox to take: --name NAME --reuse");
+  if (!wait) throw new UsageError("--reuse waits until the sandbox runs", "Leave out --no-wait.");
   return Sandbox.getOrCreate({ ...spec, name }, { client, queueSeconds });
 }
 

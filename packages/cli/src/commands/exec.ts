@@ -9,6 +9,7 @@ import { print, printJson } from "../print.ts";
 import { runCommand } from "../run-command.ts";
 import { addPair, ourValue } from "../spec-options.ts";
 import { takeStdin } from "../stdin.ts";
+import { takeOptions } from "../take-options.ts";
 import { parseDurationMs } from "../units.ts";
 
 interface ExecOptions {
@@ -50,17 +51,10 @@ export function define(command: Command): void {
 async function exec(meant: string, rest: string[], _options: object, command: Command): Promise<void> {
   process.exitCode = FAILED_TO_RUN;
   const words = takeOptions(command, rest);
+  if (words.length === 0) command.error("error: missing required argument 'command'");
   const context = await contextOf(command);
   const sandbox = await findSandbox(context.client, meant);
   process.exitCode = await execIn(sandbox, { words, options: command.opts<ExecOptions>(), context });
-}
-
-/** Our options may stand on either side of the sandbox; what begins with `--` or a word is the command's alone. */
-function takeOptions(command: Command, rest: readonly string[]): string[] {
-  const { operands, unknown } = command.parseOptions([...rest]);
-  if (unknown.length > 0) command.error(`error: unknown option '${unknown[0]}'`);
-  if (operands.length === 0) command.error("error: missing required argument 'command'");
-  return operands;
 }
 
 async function execIn(
@@ -70,7 +64,10 @@ async function execIn(
   const { output } = context;
   const { workdir: cwd, env, timeout: timeoutMs, keepsAwake } = options;
   if (keepsAwake !== undefined && !options.detach)
-    throw new UsageError("--keeps-awake is for a process: a command that is waited for always holds, add -d");
+    throw new UsageError(
+      "--keeps-awake is for a process: a command that is waited for always holds",
+      "Add -d, or leave it out.",
+    );
   const command = toCommand(words);
   const session = await sessionOf(sandbox, options);
   if (options.detach) return detach(session ?? sandbox, { command, cwd, env, timeoutMs, keepsAwake, output });
@@ -90,7 +87,7 @@ async function execIn(
 async function sessionOf(sandbox: Sandbox, options: ExecOptions): Promise<Session | undefined> {
   if (options.session === undefined) return undefined;
   if (options.workdir !== undefined || (options.env !== undefined && !options.detach)) {
-    throw new UsageError("--workdir and --env are the session's own: say `cd` and `export` in it");
+    throw new UsageError("--workdir and --env are the session's own", "Say `cd` and `export` in it.");
   }
   return sandbox.createSession({ sessionId: options.session });
 }
@@ -112,7 +109,7 @@ Examples:
   holdfast exec -d --keeps-awake always issue-42 -- ./worker   holds the sandbox while it runs, however quiet
   holdfast exec -o json issue-42 -- git status   the result as JSON
   holdfast exec --session s1 issue-42 "cd app && export CI=1"
-  holdfast exec --session s1 issue-42 "npm test" in app, with CI=1
+  holdfast exec --session s1 issue-42 "npm test"  in app, with CI=1
 
 Ctrl-C ends the command with everything it started. Piped stdin that is large or slow makes it a process, which
 \`holdfast ps\` shows. The exit code is the command's own; 124 after --timeout, 125 if it could not be run.`;

@@ -19,7 +19,7 @@ export function define(command: Command): void {
 async function exportSnapshot(meant: string, options: { file?: string }, command: Command): Promise<void> {
   const { client, output } = await contextOf(command);
   if (options.file === undefined && process.stdout.isTTY)
-    throw new UsageError("an archive is no text: name a --file, or send it on with | or >");
+    throw new UsageError("an archive is no text", "Name a --file, or send it on with | or >.");
   const snapshot = await Snapshot.get(meant, { client });
   const archive = await snapshot.export();
   const { file } = options;

@@ -53,7 +53,10 @@ async function git(
 ): Promise<void> {
   const [first = "", second] = args;
   if (args.length !== (action === "clone" ? 2 : 1))
-    throw new UsageError(`say: holdfast git ${action} SANDBOX ${action === "clone" ? "URL PATH" : "PATH"}`);
+    throw new UsageError(
+      `git ${action} takes ${action === "clone" ? "a URL and a path" : "one path"} after the sandbox`,
+      `Say: holdfast git ${action} SANDBOX ${action === "clone" ? "URL PATH" : "PATH"}`,
+    );
   const { client, output } = await contextOf(command);
   const sandbox = await findSandbox(client, meant);
   if (action === "clone") return clone(sandbox, { url: first, path: second ?? "", options, output });

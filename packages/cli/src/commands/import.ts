@@ -35,7 +35,8 @@ async function importSnapshot(file: string, flags: ImportFlags, command: Command
 
 async function opened(file: string): Promise<ReadableStream<Uint8Array>> {
   if (file === "-") return Bun.stdin.stream();
-  if (!(await Bun.file(file).exists())) throw new UsageError(`there is no file ${file}`);
+  if (!(await Bun.file(file).exists()))
+    throw new UsageError(`there is no file ${file}`, "Name what `holdfast export` has written; - is stdin.");
   return Bun.file(file).stream();
 }
 

@@ -32,7 +32,8 @@ async function port(
 ): Promise<void> {
   const { client, output } = await contextOf(command);
   const isListing = Object.keys(options).every((name) => !["wake", "public", "close"].includes(name));
-  if (number === undefined && !isListing) throw new UsageError("which port? name it after the sandbox");
+  if (number === undefined && !isListing)
+    throw new UsageError("which port?", "Name it after the sandbox: holdfast port SANDBOX 3000");
   const { ports } = await findSandbox(client, meant);
   if (number === undefined) {
     const found = await ports.list();

@@ -15,7 +15,10 @@ export function define(command: Command): void {
 async function release(meant: string, _options: object, command: Command): Promise<void> {
   const { HOLDFAST_TURN, HOLDFAST_CLAIM } = process.env;
   if (!HOLDFAST_TURN && !HOLDFAST_CLAIM)
-    throw new UsageError("nothing to release: neither HOLDFAST_TURN nor HOLDFAST_CLAIM is set");
+    throw new UsageError(
+      "nothing to release: neither HOLDFAST_TURN nor HOLDFAST_CLAIM is set",
+      "Set them to what `holdfast turn begin` or `holdfast claim -d` printed.",
+    );
   const { client, output } = await contextOf(command);
   const sandbox = await findSandbox(client, meant);
   await sandbox.release();

@@ -16,5 +16,6 @@ async function resume(meant: string[], _options: object, command: Command): Prom
 const EXAMPLES = `
 Examples:
   holdfast resume issue-42
+  holdfast resume issue-42 issue-43
 
 Everything that ran when it was paused runs on. To start a stopped one, use "holdfast start".`;

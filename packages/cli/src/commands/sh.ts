@@ -4,6 +4,7 @@ import { addConnectionOptions, contextOf } from "../context.ts";
 import { FAILED_TO_RUN } from "../failure.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { addPair, ourValue } from "../spec-options.ts";
+import { takeOptions } from "../take-options.ts";
 import { interactAndLeave } from "../terminal/leave.ts";
 
 interface ShOptions {
@@ -41,13 +42,6 @@ async function sh(meant: string, rest: string[], _options: object, command: Comm
     ...(workdir !== undefined && { cwd: workdir }),
   });
   process.exitCode = await interactAndLeave(sandbox, terminal, { readonly: false });
-}
-
-/** Our options may stand on either side of the sandbox; what begins with `--` or a word is the command's alone. */
-function takeOptions(command: Command, rest: readonly string[]): string[] {
-  const { operands, unknown } = command.parseOptions([...rest]);
-  if (unknown.length > 0) command.error(`error: unknown option '${unknown[0]}'`);
-  return operands;
 }
 
 const EXAMPLES = `

@@ -99,7 +99,8 @@ async function remove(client: Client, names: readonly string[], output: "table" 
 function named(names: readonly string[], action: string): readonly string[] {
   if (names.length > 0) return names;
   throw new UsageError(
-    `which snapshot? \`holdfast snapshot ${action} NAME\`; \`holdfast snapshot ls\` lists them`,
+    "which snapshot?",
+    `Say: holdfast snapshot ${action} NAME; \`holdfast snapshot ls\` lists them.`,
   );
 }
 

@@ -36,7 +36,8 @@ const CONFLICTS = 3;
 
 async function sync(local: string, place: string, options: Options, command: Command): Promise<void> {
   const [, meant = "", remote = ""] = /^([^:/]+):(\/.*)$/.exec(place) ?? [];
-  if (meant === "") throw new UsageError("say where to: SANDBOX:/an/absolute/path");
+  if (meant === "")
+    throw new UsageError(`"${place}" is no place in a sandbox`, "Say where to: SANDBOX:/an/absolute/path");
   const { client, output } = await contextOf(command);
   const sandbox = await findSandbox(client, meant);
   const interruption = listenForSignals();

@@ -30,7 +30,8 @@ async function turn(
   const id = turnId ?? process.env.HOLDFAST_TURN;
   if (!id)
     throw new UsageError(
-      "which turn? name the id that `holdfast turn begin` printed, or set HOLDFAST_TURN to it",
+      "which turn?",
+      "Name the id that `holdfast turn begin` printed, or set HOLDFAST_TURN to it.",
     );
   const ended = await sandbox.endTurn(id);
   await (output === "json" ? printJson(ended) : print(`${ended.turnId}\n`));

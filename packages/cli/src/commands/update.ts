@@ -24,7 +24,8 @@ export function define(command: Command): void {
 async function update(meant: string[], options: UpdateOptions, command: Command): Promise<void> {
   const { label: labels } = options;
   const change = { ...endOf(options), ...(labels !== undefined && { labels }) };
-  if (Object.keys(change).length === 0) throw new UsageError("nothing to change: name at least one option");
+  if (Object.keys(change).length === 0)
+    throw new UsageError("nothing to change", "Name at least one option, such as --lifetime 2h.");
   await forEachSandbox(command, meant, async (sandbox) => (await sandbox.update(change)).info);
 }
 

@@ -35,11 +35,12 @@ export function directionOf(source: Place, destination: Place): Direction {
     return { to: "sandbox", from: source, into: destination };
   if (source.kind === "sandbox" && destination.kind !== "sandbox")
     return { to: "local", from: source, into: destination };
-  throw new UsageError(
-    source.kind === "sandbox"
-      ? "both sides are in a sandbox: copy to this machine first, or use `-`: holdfast cp a:/x - | holdfast cp - b:/"
-      : "neither side is in a sandbox: write SANDBOX:/path for one of them",
-  );
+  if (source.kind === "sandbox")
+    throw new UsageError(
+      "both sides are in a sandbox",
+      "Copy to this machine first, or use -: holdfast cp a:/x - | holdfast cp - b:/",
+    );
+  throw new UsageError("neither side is in a sandbox", "Write SANDBOX:/path for one of them.");
 }
 
 /** Into a directory that is there, or is meant to be, it goes under its own name. */
