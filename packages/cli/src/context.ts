@@ -6,12 +6,15 @@ import { Client, HoldfastError } from "holdfast";
 export interface Context {
   readonly client: Client;
   readonly output: "table" | "json";
+  /** Ids and nothing else, and no progress. */
+  readonly quiet: boolean;
 }
 
 interface GlobalOptions {
   url?: string;
   tokenFile?: string;
   output?: "table" | "json";
+  quiet?: true;
 }
 
 /** What `holdfast turn` and `holdfast claim` print: whoever exports it makes all its commands a part of it. */
@@ -32,16 +35,21 @@ export function addOutputOption(command: Command): Command {
   return command.addOption(option);
 }
 
+/** For commands that have more to say than ids. */
+export function addQuietOption(command: Command, what = "only ids, and no progress"): Command {
+  return command.option("-q, --quiet", what);
+}
+
 /** Options may stand before or after the command's name. */
 export function addGlobalOptions(command: Command): Command {
   return addConnectionOptions(addOutputOption(command));
 }
 
 export async function contextOf(command: Command): Promise<Context> {
-  const { url, tokenFile, output = "table" } = globalOptionsOf(command);
+  const { url, tokenFile, output = "table", quiet = false } = globalOptionsOf(command);
   const token = tokenFile === undefined ? undefined : await tokenIn(tokenFile);
   const client = await Client.connect({ url, token });
-  return { client: client.carrying(() => held), output };
+  return { client: client.carrying(() => held), output, quiet };
 }
 
 /** What the command that was run prints; of a program that could not be built, nothing is known. */

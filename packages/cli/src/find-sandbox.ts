@@ -3,32 +3,39 @@ import { closest } from "./closest.ts";
 
 /** The sandbox that is meant by a name, an id, or the beginning of an id that only one has. */
 export async function findSandbox(client: Client, meant: string): Promise<Sandbox> {
-  try {
-    return await Sandbox.get(meant, { client });
-  } catch (error) {
-    if (!(error instanceof HoldfastError) || error.code !== "not_found") throw error;
-    return byPrefix(await Sandbox.list({ client }), meant);
-  }
+  const found = await Sandbox.get(meant, { client }).catch(unlessNotFound);
+  if (found !== undefined) return found;
+  const all = await Sandbox.list({ client });
+  const names = all.map(({ name }) => name);
+  const ids = all.map(({ id }) => id);
+  const id = byPrefix(ids, meant, { what: "sandbox", list: "holdfast ls", names });
+  return all.find((sandbox) => sandbox.id === id) ?? Sandbox.get(id, { client });
 }
 
-function byPrefix(all: readonly Sandbox[], meant: string): Sandbox {
-  const found = all.filter((sandbox) => sandbox.id.startsWith(meant));
+/** The only id that begins so. Throws what was probably meant, if there is none, or how many there are. */
+export function byPrefix(
+  ids: readonly string[],
+  meant: string,
+  { what, list, names = [] }: { what: string; list: string; names?: readonly string[] },
+): string {
+  const found = ids.filter((id) => id.startsWith(meant));
   const [only] = found;
   if (only !== undefined && found.length === 1) return only;
   if (found.length > 1) throw ambiguous(found, meant);
-  const near = closest(
-    meant,
-    all.flatMap((sandbox) => [sandbox.name, sandbox.id]),
-  );
-  throw new HoldfastError("not_found", `there is no sandbox "${meant}"`, {
-    hint: near === undefined ? "`holdfast ls` shows which there are." : `Did you mean "${near}"?`,
+  const near = closest(meant, [...names, ...ids]);
+  throw new HoldfastError("not_found", `there is no ${what} "${meant}"`, {
+    hint: near === undefined ? `\`${list}\` shows which there are.` : `Did you mean "${near}"?`,
   });
 }
 
-function ambiguous(found: readonly Sandbox[], meant: string): HoldfastError {
-  const ids = found.slice(0, 5).map((sandbox) => sandbox.id);
-  const more = found.length > ids.length ? ", …" : "";
+export function unlessNotFound(error: unknown): undefined {
+  if (!(error instanceof HoldfastError) || error.code !== "not_found") throw error;
+}
+
+function ambiguous(found: readonly string[], meant: string): HoldfastError {
+  const shown = found.slice(0, 5).join(", ");
+  const more = found.length > 5 ? ", …" : "";
   return new HoldfastError("invalid_argument", `"${meant}" is the beginning of ${found.length} ids`, {
-    hint: `Write more of it: ${ids.join(", ")}${more}`,
+    hint: `Write more of it: ${shown}${more}`,
   });
 }

@@ -6,21 +6,21 @@ import { findSandbox } from "./find-sandbox.ts";
 import { print, printJson } from "./print.ts";
 
 /**
- * Does the same to several sandboxes, one after the other, and prints the names of those it was done to. One that
+ * Does the same to several sandboxes, one after the other, and prints the names of those it was done to (with -q their ids). One that
  * fails does not keep the others from their turn; the exit code then tells of it.
  */
 export async function forEachSandbox(
   command: Command,
   meant: readonly string[],
-  act: (sandbox: Sandbox) => Promise<{ name: string }>,
+  act: (sandbox: Sandbox) => Promise<{ id: string; name: string }>,
 ): Promise<void> {
-  const { client, output } = await contextOf(command);
-  const done: { name: string }[] = [];
+  const { client, output, quiet } = await contextOf(command);
+  const done: { id: string; name: string }[] = [];
   for (const one of meant) {
     try {
       const result = await act(await findSandbox(client, one));
       done.push(result);
-      if (output === "table") await print(`${result.name}\n`);
+      if (output === "table") await print(`${quiet ? result.id : result.name}\n`);
     } catch (error) {
       if (meant.length === 1) throw error;
       await printFailure(error, output);

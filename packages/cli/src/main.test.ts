@@ -180,14 +180,26 @@ test("run deletes its sandbox after Ctrl-C as well", async () => {
   expect(fake().sandboxes.size).toBe(0);
 });
 
+test("Ctrl-C while the sandbox is still being made leaves at once, and leaves nothing behind", async () => {
+  fake().faults.deafTo = "/v1/sandboxes"; // the call that waits; the first says only which it is
+  const child = start(["run", "--", "true"]);
+  while (fake().sandboxes.size === 0) await Bun.sleep(1);
+  child.kill("SIGINT");
+  expect(await child.exited).toBe(130);
+  expect(fake().sandboxes.size).toBe(0);
+});
+
 test("a detached process: id, ps, logs, kill", async () => {
   await holdfast(["create", "--name", "a"]);
   const id = (await holdfast(["exec", "-d", "a", "printf hello; exec sleep 1000"])).stdout.trim();
   expect(id).toStartWith("proc_");
   expect((await holdfast(["ps", "a"])).stdout).toContain("printf hello; exec sleep 1000\n");
+  expect((await holdfast(["ps", "-q", "a"])).stdout).toBe(`${id}\n`);
   const following = start(["logs", "-f", "a", id]);
   expect(Buffer.from((await following.stdout.getReader().read()).value ?? []).toString()).toBe("hello");
-  expect((await holdfast(["kill", "a", id])).code).toBe(0);
+  const mistyped = await holdfast(["kill", "a", `${id.slice(0, -1)}_`]);
+  expect(mistyped).toMatchObject({ code: 1, stderr: expect.stringContaining(`hint: Did you mean "${id}"?`) });
+  expect((await holdfast(["kill", "a", id.slice(0, -3)])).code).toBe(0);
   expect(await following.exited).toBe(0);
   const lines = (await holdfast(["logs", "-o", "json", "--since", "4", "a", id])).stdout.trim().split("\n");
   expect(JSON.parse(lines[0] ?? "")).toEqual({ type: "stdout", offset: 4, data: btoa("o") });
@@ -196,6 +208,7 @@ test("a detached process: id, ps, logs, kill", async () => {
 test("stop, start, events and rm; one failure does not keep the others", async () => {
   for (const name of ["a", "b"]) await holdfast(["create", "--name", name]);
   expect((await holdfast(["stop", "a"])).stdout).toBe("a\n");
+  expect((await holdfast(["stop", "-q", "b"])).stdout).toBe("sbx_02cdefgh\n");
   expect((await holdfast(["start", "a", "-o", "json"])).stdout).toContain('"state": "running"');
   expect((await holdfast(["events", "a"])).stdout).toContain("created  -      by=test\n");
   const removed = await holdfast(["rm", "--wait", "10s", "a", "nope", "b"]);

@@ -7,9 +7,13 @@ import { buildProgram } from "./program.ts";
 process.stdout.on("error", leaveQuietlyOnBrokenPipe);
 process.stderr.on("error", leaveQuietlyOnBrokenPipe);
 
+const A_DAY_MS = 86_400_000;
+
 void main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<never> {
+  // We do not end before we are through: whoever waits for a signal alone has nothing that keeps the runtime going.
+  setInterval(() => undefined, A_DAY_MS);
   let program: Command | undefined;
   try {
     program = await buildProgram(args);

@@ -1,17 +1,19 @@
 /** One line on a terminal that says how far something is; nothing where nobody looks. */
 export class ProgressLine {
   readonly #what: string;
-  readonly #isShown = process.stderr.isTTY === true;
+  readonly #isShown: boolean;
   #hasLine = false;
 
-  constructor(what: string) {
+  constructor(what: string, { quiet }: { quiet: boolean }) {
     this.#what = what;
+    this.#isShown = !quiet && process.stderr.isTTY === true;
   }
 
   show(howFar: string): void {
     if (!this.#isShown) return;
     this.#hasLine = true;
-    process.stderr.write(`\r\x1b[K${this.#what}: ${howFar}`);
+    const line = `${this.#what}: ${howFar}`;
+    process.stderr.write(`\r\x1b[K${line.slice(0, (process.stderr.columns || 80) - 1)}`);
   }
 
   /** Leaves no trace. May be called twice. */

@@ -4,12 +4,12 @@ import { oneLine } from "./style.ts";
 import { amount } from "./units.ts";
 
 /** What takes long while a sandbox is made is told on stderr: in one line on a terminal, else line by line. */
-export function progressOf({ output }: Pick<Context, "output">): {
+export function progressOf({ output, quiet }: Pick<Context, "output" | "quiet">): {
   onProgress: ((event: SandboxEvent) => void) | undefined;
   /** Leaves a terminal's line to whoever writes next. */
   end(): void;
 } {
-  if (output === "json") return { onProgress: undefined, end: () => undefined };
+  if (output === "json" || quiet) return { onProgress: undefined, end: () => undefined };
   const { stderr } = process;
   let isOpen = false;
   return {

@@ -8,35 +8,85 @@ export interface Cell {
 export interface TableOptions {
   head: readonly string[];
   rows: readonly (readonly (string | Cell)[])[];
+  /** Columns that a narrow terminal does without, the first of them first. */
+  spare?: readonly string[];
   /** The widest a line may be. Default: the terminal's width; without one (or one that knows no width) nothing is cut. */
   width?: number;
 }
 
 const GAP = 2;
+// Narrower than this a column says nothing.
+const LEAST = 6;
 
-/** Columns as wide as their content. Where that is wider than the terminal, the last column is cut. */
+/**
+ * Columns as wide as their content. Where that is wider than the terminal, the last one is cut, then spare ones are
+ * left out, then the widest are cut.
+ */
 export function renderTable({
   head,
   rows,
+  spare = [],
   width = process.stdout.columns || Number.POSITIVE_INFINITY,
 }: TableOptions): string {
   const cells = [head.map((text): Cell => ({ text, colour: "grey" })), ...rows.map((row) => row.map(toCell))];
-  const widths = head.map((_, column) =>
-    Math.max(...cells.map((row) => Bun.stringWidth(row[column]?.text ?? ""))),
-  );
-  return cells.map((row) => `${renderRow(row, widths, width)}\n`).join("");
+  const columns = head.map((name, at) => ({ name, cells: cells.map((row) => row[at] ?? { text: "" }) }));
+  const shown = withoutSpare(columns, { spare, width });
+  const widths = fit(shown, width);
+  return cells.map((_, row) => `${renderRow(shown, { row, widths })}\n`).join("");
 }
 
-function renderRow(row: readonly Cell[], widths: readonly number[], width: number): string {
-  let left = width;
-  const parts = row.map((cell, column) => {
-    const isLast = column === row.length - 1;
-    const text = cut(cell.text, Math.max(1, left));
-    const padding = isLast ? 0 : (widths[column] ?? 0) + GAP - Bun.stringWidth(text);
-    left -= (widths[column] ?? 0) + GAP;
-    return (cell.colour === undefined ? text : paint(cell.colour, text)) + " ".repeat(Math.max(0, padding));
+interface Column {
+  name: string;
+  cells: readonly Cell[];
+}
+
+function withoutSpare(
+  columns: readonly Column[],
+  { spare, width }: { spare: readonly string[]; width: number },
+): readonly Column[] {
+  const [first, ...rest] = spare;
+  const last = columns.at(-1);
+  const cut = last === undefined ? 0 : Math.max(0, contentWidth(last) - Math.max(LEAST, last.name.length));
+  if (first === undefined || lineWidth(columns.map(contentWidth)) - cut <= width) return columns;
+  return withoutSpare(
+    columns.filter(({ name }) => name !== first),
+    { spare: rest, width },
+  );
+}
+
+/** The last column gives first, then whichever is the widest, down to where it would say nothing. */
+function fit(columns: readonly Column[], width: number): number[] {
+  const widths = columns.map(contentWidth);
+  for (let over = lineWidth(widths) - width; over > 0; over = lineWidth(widths) - width) {
+    const last = widths.length - 1;
+    const at = (widths[last] ?? 0) > LEAST ? last : widths.indexOf(Math.max(...widths));
+    const before = widths[at] ?? 0;
+    if (before <= LEAST) break;
+    widths[at] = at === last ? Math.max(LEAST, before - over) : before - 1;
+  }
+  return widths;
+}
+
+function renderRow(
+  columns: readonly Column[],
+  { row, widths }: { row: number; widths: readonly number[] },
+): string {
+  const parts = columns.map(({ cells }, column) => {
+    const { text = "", colour } = cells[row] ?? {};
+    const room = widths[column] ?? 0;
+    const shown = cut(text, room);
+    const padding = column === columns.length - 1 ? 0 : room + GAP - Bun.stringWidth(shown);
+    return (colour === undefined ? shown : paint(colour, shown)) + " ".repeat(padding);
   });
   return parts.join("").trimEnd();
+}
+
+function contentWidth({ cells }: Column): number {
+  return Math.max(...cells.map(({ text }) => Bun.stringWidth(text)));
+}
+
+function lineWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, one) => sum + one + GAP, -GAP);
 }
 
 function cut(text: string, width: number): string {

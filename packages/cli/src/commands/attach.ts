@@ -3,13 +3,13 @@ import { HoldfastError, type Sandbox, type TerminalInfo } from "holdfast";
 import { commandText } from "../command-line.ts";
 import { addConnectionOptions, contextOf } from "../context.ts";
 import { FAILED_TO_RUN } from "../failure.ts";
-import { findSandbox } from "../find-sandbox.ts";
+import { byPrefix, findSandbox } from "../find-sandbox.ts";
 import { interactAndLeave } from "../terminal/leave.ts";
 
 export function define(command: Command): void {
   addConnectionOptions(command)
     .argument("<sandbox>", "its name, its id, or the beginning of its id")
-    .argument("[terminal]", "its id; may be left out if only one runs")
+    .argument("[terminal]", "its id, or the beginning of it; may be left out if only one runs")
     .option("--readonly", "watch only: no key reaches the program, and Ctrl-C leaves")
     .addHelpText("after", EXAMPLES)
     .action(attach);
@@ -25,8 +25,15 @@ async function attach(
   const { client } = await contextOf(command);
   const sandbox = await findSandbox(client, meant);
   const readonly = options.readonly ?? false;
-  const terminal = await sandbox.attachTerminal(terminalId ?? (await theOnlyOne(sandbox)), { readonly });
+  const terminal = await sandbox.attachTerminal(await idOf(sandbox, terminalId), { readonly });
   process.exitCode = await interactAndLeave(sandbox, terminal, { readonly });
+}
+
+async function idOf(sandbox: Sandbox, meant: string | undefined): Promise<string> {
+  if (meant === undefined) return theOnlyOne(sandbox);
+  const ids = (await sandbox.listTerminals()).map(({ terminalId }) => terminalId);
+  if (ids.includes(meant)) return meant;
+  return byPrefix(ids, meant, { what: "terminal", list: `holdfast attach ${sandbox.name}` });
 }
 
 async function theOnlyOne(sandbox: Sandbox): Promise<string> {

@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import { type Client, HoldfastError, Sandbox } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
+import { withSnapshotFound } from "../find-snapshot.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 import { print, printJson } from "../print.ts";
 import { progressOf } from "../progress.ts";
@@ -13,7 +14,7 @@ interface CreateOptions extends SpecOptions, QueueFlag {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(addQueueOption(addSpecOptions(command)))
+  addQuietOption(addGlobalOptions(addQueueOption(addSpecOptions(command))), "no progress, only the id")
     .option("--reuse", "take the sandbox of this --name if there is one")
     .option("--no-wait", "do not wait until it runs")
     .addHelpText("after", EXAMPLES)
@@ -21,18 +22,18 @@ export function define(command: Command): void {
 }
 
 async function create(options: CreateOptions, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
-  const progress = progressOf({ output });
+  const { client, output, quiet } = await contextOf(command);
+  const progress = progressOf({ output, quiet });
   const sandbox = await make(options, client, progress.onProgress).finally(progress.end);
   await (output === "json" ? printJson(sandbox.info) : print(`${sandbox.id}\n`));
 }
 
-function make(
+async function make(
   options: CreateOptions,
   client: Client,
   onProgress: ReturnType<typeof progressOf>["onProgress"],
 ): Promise<Sandbox> {
-  const spec = specOf(options);
+  const spec = await withSnapshotFound(client, specOf(options));
   const { queue: queueSeconds, wait } = options;
   if (!options.reuse)
     return Sandbox.create(spec, { client, wait, queueSeconds, onProgress }).catch(suggestReuse);

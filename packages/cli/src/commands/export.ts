@@ -1,15 +1,15 @@
 import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import type { Command } from "commander";
-import { Snapshot } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
+import { findSnapshot } from "../find-snapshot.ts";
 import { print, printJson, write } from "../print.ts";
 import { ProgressLine } from "../progress-line.ts";
 import { amount } from "../units.ts";
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "no progress, and no name of the file")
     .argument("<snapshot>", "its name or its id")
     .option("-f, --file <file>", "write it there; without it, to stdout")
     .addHelpText("after", EXAMPLES)
@@ -17,33 +17,34 @@ export function define(command: Command): void {
 }
 
 async function exportSnapshot(meant: string, options: { file?: string }, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   if (options.file === undefined && process.stdout.isTTY)
     throw new UsageError("an archive is no text", "Name a --file, or send it on with | or >.");
-  const snapshot = await Snapshot.get(meant, { client });
+  const snapshot = await findSnapshot(client, meant);
   const archive = await snapshot.export();
   const { file } = options;
-  if (file === undefined) return pour(archive, process.stdout, snapshot.info.sizeBytes);
+  const { sizeBytes } = snapshot.info;
+  if (file === undefined) return pour(archive, { out: process.stdout, sizeBytes, quiet });
   // A file of this name is a whole archive, or the one that was there before.
   const draft = `${file}.part`;
   try {
     const out = createWriteStream(draft);
-    await pour(archive, out as unknown as NodeJS.WriteStream, snapshot.info.sizeBytes);
+    await pour(archive, { out: out as unknown as NodeJS.WriteStream, sizeBytes, quiet });
     await new Promise((resolve, reject) => out.end(resolve).on("error", reject));
     await rename(draft, file);
   } catch (error) {
     await rm(draft, { force: true });
     throw error;
   }
-  await (output === "json" ? printJson(snapshot.info) : print(`${file}\n`));
+  if (output === "json") return printJson(snapshot.info);
+  if (!quiet) await print(`${file}\n`);
 }
 
 async function pour(
   archive: ReadableStream<Uint8Array>,
-  out: NodeJS.WriteStream,
-  sizeBytes: number,
+  { out, sizeBytes, quiet }: { out: NodeJS.WriteStream; sizeBytes: number; quiet: boolean },
 ): Promise<void> {
-  const progress = new ProgressLine("exporting");
+  const progress = new ProgressLine("exporting", { quiet });
   let done = 0;
   try {
     for await (const chunk of archive) {

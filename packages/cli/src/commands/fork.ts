@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { addEndOptions, type EndOptions, endOf } from "../policy-options.ts";
 import { print, printJson } from "../print.ts";
@@ -8,14 +8,15 @@ import { addPair } from "../spec-options.ts";
 import { parseCount } from "../units.ts";
 
 interface ForkFlags extends EndOptions {
+  count: number;
   name?: string;
   label?: Record<string, string>;
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(addEndOptions(command))
+  addQuietOption(addGlobalOptions(addEndOptions(command)))
     .argument("<sandbox>", "its name, its id, or the beginning of its id")
-    .argument("[count]", "how many", parseCount, 1)
+    .option("--count <n>", "how many", parseCount, 1)
     .option("--name <name>", "call them NAME-1, NAME-2 and so on")
     .option(
       "-l, --label <NAME=VALUE>",
@@ -26,12 +27,12 @@ export function define(command: Command): void {
     .action(fork);
 }
 
-async function fork(meant: string, count: number, flags: ForkFlags, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+async function fork(meant: string, flags: ForkFlags, command: Command): Promise<void> {
+  const { client, output, quiet } = await contextOf(command);
   const sandbox = await findSandbox(client, meant);
-  const progress = new ProgressLine(`forking ${sandbox.name}`);
+  const { name, label: labels, count } = flags;
+  const progress = new ProgressLine(`forking ${sandbox.name}`, { quiet });
   progress.show(`${count} times`);
-  const { name, label: labels } = flags;
   const made = await sandbox
     .fork(count, {
       ...endOf(flags),
@@ -40,14 +41,14 @@ async function fork(meant: string, count: number, flags: ForkFlags, command: Com
     })
     .finally(() => progress.end());
   if (output === "json") return printJson({ sandboxes: made.map(({ info }) => info) });
-  await print(made.map((one) => `${one.name}\n`).join(""));
+  await print(made.map(({ id, name }) => `${quiet ? id : name}\n`).join(""));
 }
 
 const EXAMPLES = `
 Examples:
   holdfast fork issue-42                         prints the new one's name
-  holdfast fork issue-42 10 --name attempt       attempt-1 to attempt-10
-  holdfast fork issue-42 3 --on-idle remove --lifetime 10m
+  holdfast fork issue-42 --count 10 --name attempt  attempt-1 to attempt-10
+  holdfast fork issue-42 --count 3 --on-idle remove --lifetime 10m
 
 Each has its own copy of the files, and the parent's spec and policy but for what is said. The parent runs on; it stands
 still for the time of one copy. All are made, or none.`;

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Snapshot } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { print, printJson } from "../print.ts";
 import { ProgressLine } from "../progress-line.ts";
@@ -13,7 +13,7 @@ interface ImportFlags {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command))
     .argument("<file>", "what `holdfast export` has written; - is stdin")
     .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
     .option("--provider <provider>", "where it is to be, and the sandboxes made from it")
@@ -23,14 +23,14 @@ export function define(command: Command): void {
 }
 
 async function importSnapshot(file: string, flags: ImportFlags, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   const { name, provider, expires: expiresInSeconds } = flags;
-  const progress = new ProgressLine("importing");
+  const progress = new ProgressLine("importing", { quiet });
   const archive = counted(await opened(file), (bytes) => progress.show(amount(bytes)));
   const made = await Snapshot.import(archive, { client, name, provider, expiresInSeconds }).finally(() =>
     progress.end(),
   );
-  await (output === "json" ? printJson(made.info) : print(`${made.name}\n`));
+  await (output === "json" ? printJson(made.info) : print(`${quiet ? made.id : made.name}\n`));
 }
 
 async function opened(file: string): Promise<ReadableStream<Uint8Array>> {

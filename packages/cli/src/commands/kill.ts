@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { SignalName } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
+import { findProcess } from "../find-process.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { printJson } from "../print.ts";
 
@@ -19,7 +20,7 @@ const signals = [
 export function define(command: Command): void {
   addGlobalOptions(command)
     .argument("<sandbox>", "its name, its id, or the beginning of its id")
-    .argument("<process>", "the id of a process")
+    .argument("<processes...>", "ids of processes, or beginnings of ids")
     .addOption(new Option("-s, --signal <signal>", "only send the program this signal").choices(signals))
     .addHelpText("after", EXAMPLES)
     .action(kill);
@@ -27,14 +28,17 @@ export function define(command: Command): void {
 
 async function kill(
   meant: string,
-  id: string,
+  ids: string[],
   options: { signal?: SignalName },
   command: Command,
 ): Promise<void> {
   const { client, output } = await contextOf(command);
-  const target = await (await findSandbox(client, meant)).getProcess(id);
-  await (options.signal === undefined ? target.kill() : target.signal(options.signal));
-  if (output === "json") await printJson(await target.info());
+  const sandbox = await findSandbox(client, meant);
+  const targets = await Promise.all(ids.map((id) => findProcess(sandbox, id)));
+  for (const target of targets)
+    await (options.signal === undefined ? target.kill() : target.signal(options.signal));
+  if (output === "json")
+    await printJson({ processes: await Promise.all(targets.map((target) => target.info())) });
 }
 
 const EXAMPLES = `

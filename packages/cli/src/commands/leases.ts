@@ -1,27 +1,28 @@
 import type { Command } from "commander";
 import { type LeaseInfo, Operator } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { print, printJson } from "../print.ts";
 import { renderTable } from "../table.ts";
 import { age } from "../units.ts";
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "only the ids of the instances")
     .option("-a, --all", "also those that are proved gone")
     .addHelpText("after", EXAMPLES)
     .action(leases);
 }
 
 async function leases(options: { all?: true }, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   const operator = await Operator.connect({ client });
   const shown: LeaseInfo[] = [];
   for await (const lease of operator.leases()) {
     if (options.all || lease.phase !== "gone") shown.push(lease);
   }
   if (output === "json") return printJson({ leases: shown });
+  if (quiet) return print(shown.map(({ instanceId }) => `${instanceId}\n`).join(""));
   const head = ["INSTANCE", "SANDBOX", "GEN", "PHASE", "PROVIDER", "AGE", "STOPS", "NOTE"];
-  await print(renderTable({ head, rows: shown.map(row) }));
+  await print(renderTable({ head, rows: shown.map(row), spare: ["GEN", "STOPS", "PROVIDER", "INSTANCE"] }));
 }
 
 function row(lease: LeaseInfo): string[] {

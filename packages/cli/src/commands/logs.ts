@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { HoldfastError, type LogEvent, type LogOptions, type Sandbox } from "holdfast";
 import { addGlobalOptions, contextOf } from "../context.ts";
+import { findProcess } from "../find-process.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { note } from "../live.ts";
 import { isBrokenPipe, write } from "../print.ts";
@@ -15,7 +16,7 @@ interface LogsOptions {
 export function define(command: Command): void {
   addGlobalOptions(command)
     .argument("<sandbox>", "its name, its id, or the beginning of its id")
-    .argument("<process>", "the id of a process or of a command")
+    .argument("<process>", "the id of a process (or its beginning), or of a command")
     .option("-f, --follow", "go on with what is written later, until it ends")
     .option("--since <offset>", "begin at this byte of the log", parseCount)
     .addOption(new Option("--stream <stream>", "only one of the two").choices(["stdout", "stderr"]))
@@ -36,10 +37,11 @@ async function logs(meant: string, id: string, options: LogsOptions, command: Co
 
 async function logOf(sandbox: Sandbox, id: string, options: LogOptions): Promise<AsyncGenerator<LogEvent>> {
   try {
-    return (await sandbox.getProcess(id)).logs(options);
+    return (await findProcess(sandbox, id)).logs(options);
   } catch (error) {
     if (!(error instanceof HoldfastError) || error.code !== "not_found") throw error;
-    await sandbox.getCommand(id);
+    // Not a process at all? Then its own failure says most.
+    await sandbox.getCommand(id).catch(() => Promise.reject(error));
     return sandbox.commandLogs(id, options);
   }
 }

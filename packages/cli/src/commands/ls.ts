@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { Sandbox, type SandboxState } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { print, printJson } from "../print.ts";
 import { reaping } from "../reaping.ts";
 import type { Colour } from "../style.ts";
@@ -11,7 +11,6 @@ interface LsOptions {
   state?: SandboxState;
   label?: string;
   limit?: number;
-  quiet?: true;
 }
 
 const stateColours: Record<SandboxState, Colour> = {
@@ -26,25 +25,25 @@ const stateColours: Record<SandboxState, Colour> = {
 
 export function define(command: Command): void {
   const states = Object.keys(stateColours);
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "only their ids")
     .addOption(new Option("--state <state>", "only those in this state").choices(states))
     .option("-l, --label <NAME[=VALUE]>", "only those with this label")
     .option("--limit <count>", "at most so many", parseCount)
-    .option("-q, --quiet", "only their ids")
     .addHelpText("after", EXAMPLES)
     .action(ls);
 }
 
 async function ls(options: LsOptions, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   const { state, label, limit } = options;
   const sandboxes = await Sandbox.list({ client, state, label, limit });
   if (output === "json") return printJson({ sandboxes: sandboxes.map((sandbox) => sandbox.info) });
-  if (options.quiet) return print(sandboxes.map((sandbox) => `${sandbox.id}\n`).join(""));
+  if (quiet) return print(sandboxes.map((sandbox) => `${sandbox.id}\n`).join(""));
   await print(
     renderTable({
       head: ["NAME", "ID", "STATE", "GEN", "PROVIDER", "AGE", "REAPED", "NOTE"],
       rows: sandboxes.map(row),
+      spare: ["GEN", "ID", "PROVIDER"],
     }),
   );
 }

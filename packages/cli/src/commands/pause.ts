@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { addGlobalOptions } from "../context.ts";
+import { addGlobalOptions, addQuietOption } from "../context.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "ids instead of names")
     .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
     .addHelpText("after", EXAMPLES)
     .action(pause);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { SandboxPortInfo } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { print, printJson } from "../print.ts";
@@ -14,7 +14,7 @@ interface PortOptions {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "only the addresses")
     .argument("<sandbox>", "its name, its id, or the beginning of its id")
     .argument("[port]", "the port that a program inside listens on, or will", parseCount)
     .option("--wake", "a visit starts the sandbox if it is stopped")
@@ -30,14 +30,17 @@ async function port(
   options: PortOptions,
   command: Command,
 ): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   const isListing = Object.keys(options).every((name) => !["wake", "public", "close"].includes(name));
   if (number === undefined && !isListing)
     throw new UsageError("which port?", "Name it after the sandbox: holdfast port SANDBOX 3000");
   const { ports } = await findSandbox(client, meant);
   if (number === undefined) {
     const found = await ports.list();
-    return output === "json" ? printJson({ ports: found }) : print(tableOf(found));
+    if (output === "json") return printJson({ ports: found });
+    return print(
+      quiet ? found.flatMap(({ url }) => (url === undefined ? [] : `${url}\n`)).join("") : tableOf(found),
+    );
   }
   if (options.close) return ports.close(number);
   const exposed = await ports.expose(number, { wake: options.wake, public: options.public });
@@ -45,7 +48,7 @@ async function port(
 }
 
 function tableOf(ports: SandboxPortInfo[]): string {
-  return renderTable({ head: ["PORT", "LISTENING", "AGE", "URL"], rows: ports.map(row) });
+  return renderTable({ head: ["PORT", "LISTENING", "AGE", "URL"], rows: ports.map(row), spare: ["AGE"] });
 }
 
 function row({ port, listening, createdAt, url = "-" }: SandboxPortInfo): (string | Cell)[] {

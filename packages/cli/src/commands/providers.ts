@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Operator, type ProviderInfo } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { print, printJson } from "../print.ts";
 import type { Colour } from "../style.ts";
 import { type Cell, renderTable } from "../table.ts";
@@ -13,15 +13,18 @@ const stateColours: Record<ProviderInfo["state"], Colour> = {
 };
 
 export function define(command: Command): void {
-  addGlobalOptions(command).addHelpText("after", EXAMPLES).action(providers);
+  addQuietOption(addGlobalOptions(command), "only their names")
+    .addHelpText("after", EXAMPLES)
+    .action(providers);
 }
 
 async function providers(_options: object, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   const all = await (await Operator.connect({ client })).providers();
   if (output === "json") return printJson({ providers: all });
+  if (quiet) return print(all.map(({ provider }) => `${provider}\n`).join(""));
   const head = ["PROVIDER", "STATE", "SLOTS", "MEMORY", "DISK", "NETWORKS", "NOTE"];
-  await print(renderTable({ head, rows: all.map(row) }));
+  await print(renderTable({ head, rows: all.map(row), spare: ["NETWORKS", "SLOTS"] }));
 }
 
 function row(info: ProviderInfo): (string | Cell)[] {

@@ -1,26 +1,26 @@
 import type { Command } from "commander";
 import type { ProcessInfo } from "holdfast";
 import { commandText } from "../command-line.ts";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { print, printJson } from "../print.ts";
 import { type Cell, renderTable } from "../table.ts";
 import { age } from "../units.ts";
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "only their ids")
     .argument("<sandbox>", "its name, its id, or the beginning of its id")
     .addHelpText("after", EXAMPLES)
     .action(ps);
 }
 
 async function ps(meant: string, _options: object, command: Command): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const { client, output, quiet } = await contextOf(command);
   const processes = await (await findSandbox(client, meant)).listProcesses();
   if (output === "json") return printJson({ processes });
-  await print(
-    renderTable({ head: ["PROCESS", "PID", "STATUS", "AGE", "COMMAND"], rows: processes.map(row) }),
-  );
+  if (quiet) return print(processes.map(({ processId }) => `${processId}\n`).join(""));
+  const head = ["PROCESS", "PID", "STATUS", "AGE", "COMMAND"];
+  await print(renderTable({ head, rows: processes.map(row), spare: ["PID", "AGE"] }));
 }
 
 function row(info: ProcessInfo): (string | Cell)[] {
@@ -53,5 +53,6 @@ const EXAMPLES = `
 Examples:
   holdfast ps issue-42
   holdfast ps issue-42 -o json
+  holdfast kill issue-42 $(holdfast ps -q issue-42)
 
 Commands of \`exec\` are not processes and are not listed.`;

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addGlobalOptions } from "../context.ts";
+import { addGlobalOptions, addQuietOption } from "../context.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
 import { parseSeconds } from "../units.ts";
 
@@ -9,7 +9,7 @@ interface RmOptions {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "ids instead of names")
     .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
     .option("-f, --force", "give what runs inside no time to end by itself")
     .option("--wait <time>", "how long to wait for the evidence that it is gone (default: 1m)", parseWait)

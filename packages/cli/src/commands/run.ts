@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { Sandbox } from "holdfast";
 import { COMMAND_HELP, toCommand } from "../command-line.ts";
-import { addGlobalOptions, type Context, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, type Context, contextOf } from "../context.ts";
 import { FAILED_TO_RUN, printFailure } from "../failure.ts";
+import { withSnapshotFound } from "../find-snapshot.ts";
 import { type Interruption, listenForSignals } from "../interruption.ts";
 import { note } from "../live.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
@@ -21,7 +22,10 @@ interface RunOptions extends SpecOptions, QueueFlag {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(addQueueOption(addSpecOptions(command)))
+  addQuietOption(
+    addGlobalOptions(addQueueOption(addSpecOptions(command))),
+    "no progress and no notes of ours",
+  )
     .argument("<command...>", COMMAND_HELP)
     .option("--keep", "keep the sandbox afterwards")
     .option("--until-gone", "return when the sandbox is proved gone, not when its deletion is on record")
@@ -39,8 +43,8 @@ async function run(words: string[], options: RunOptions, command: Command): Prom
   // Before there is a sandbox: a Ctrl-C while it is made must not leave it behind.
   const interruption = listenForSignals();
   const stdin = takeStdin({ wanted: options.stdin });
-  const sandbox = await make(options, context);
-  if (options.keep) await note(`the sandbox is kept: ${sandbox.name} (${sandbox.id})`);
+  const sandbox = await make(options, { context, interruption });
+  if (options.keep && !context.quiet) await note(`the sandbox is kept: ${sandbox.name} (${sandbox.id})`);
   try {
     process.exitCode =
       interruption.exitCode() ?? (await runIn(sandbox, { words, options, context, stdin, interruption }));
@@ -50,11 +54,22 @@ async function run(words: string[], options: RunOptions, command: Command): Prom
 }
 
 /** Without --keep it is not persistent: if we are killed before we can delete it, the server does. */
-function make(options: RunOptions, context: Context): Promise<Sandbox> {
+async function make(
+  options: RunOptions,
+  { context, interruption: { signal } }: { context: Context; interruption: Interruption },
+): Promise<Sandbox> {
   const { keep, queue: queueSeconds } = options;
-  const spec = specOf(keep ? options : { ...options, persistent: false });
+  const { client } = context;
+  const spec = await withSnapshotFound(client, specOf(keep ? options : { ...options, persistent: false }));
+  const asked = { client, idempotencyKey: crypto.randomUUID() };
   const { onProgress, end } = progressOf(context);
-  return Sandbox.create(spec, { client: context.client, queueSeconds, onProgress }).finally(end);
+  try {
+    return await Sandbox.create(spec, { ...asked, queueSeconds, onProgress, signal }).finally(end);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    // It may be under way: the same call again says which it is, so that it can be deleted.
+    return Sandbox.create(spec, { ...asked, wait: false });
+  }
 }
 
 interface InSandbox {

@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import { type Client, Snapshot } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { Snapshot } from "holdfast";
+import { addGlobalOptions, addQuietOption, type Context, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { findSandbox } from "../find-sandbox.ts";
+import { findSnapshot } from "../find-snapshot.ts";
 import { print, printJson } from "../print.ts";
 import { ProgressLine } from "../progress-line.ts";
 import { addPair } from "../spec-options.ts";
@@ -16,7 +17,7 @@ interface SnapshotFlags {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command))
     .argument("<sandbox|ls|rm|inspect>", "the sandbox to copy; or what to do with copies")
     .argument("[names...]", "for ls: of which sandbox; for rm and inspect: which snapshots")
     .option("--name <name>", "a name to find it by: a-z, 0-9 and -")
@@ -36,29 +37,29 @@ async function snapshot(
   flags: SnapshotFlags,
   command: Command,
 ): Promise<void> {
-  const { client, output } = await contextOf(command);
+  const context = await contextOf(command);
   switch (first) {
     case "ls":
-      return list(client, names[0], output);
+      return list(context, names[0]);
     case "rm":
-      return remove(client, named(names, "rm"), output);
+      return remove(context, named(names, "rm"));
     case "inspect": {
-      const found = await Promise.all(named(names, "inspect").map((one) => Snapshot.get(one, { client })));
+      const all = named(names, "inspect").map((one) => findSnapshot(context.client, one));
+      const found = await Promise.all(all);
       return printJson(found.length === 1 ? found[0]?.info : found.map(({ info }) => info));
     }
     default:
-      return make(client, first, flags, output);
+      return make(context, first, flags);
   }
 }
 
 async function make(
-  client: Client,
+  { client, output, quiet }: Context,
   meant: string,
   { name, label: labels, expires: expiresInSeconds }: SnapshotFlags,
-  output: "table" | "json",
 ): Promise<void> {
   const sandbox = await findSandbox(client, meant);
-  const progress = new ProgressLine(`copying ${sandbox.name}`);
+  const progress = new ProgressLine(`copying ${sandbox.name}`, { quiet });
   const onProgress = (bytes: number) => progress.show(amount(bytes));
   const made = await sandbox
     .snapshot({
@@ -68,30 +69,31 @@ async function make(
       onProgress,
     })
     .finally(() => progress.end());
-  await (output === "json" ? printJson(made.info) : print(`${made.name}\n`));
+  await (output === "json" ? printJson(made.info) : print(`${quiet ? made.id : made.name}\n`));
 }
 
-async function list(client: Client, of: string | undefined, output: "table" | "json"): Promise<void> {
+async function list({ client, output, quiet }: Context, of: string | undefined): Promise<void> {
   const found =
     of === undefined ? await Snapshot.list({ client }) : await (await findSandbox(client, of)).snapshots();
   const snapshots = found.map(({ info }) => info);
   if (output === "json") return printJson({ snapshots });
+  if (quiet) return print(snapshots.map(({ snapshotId }) => `${snapshotId}\n`).join(""));
   const head = ["NAME", "STATE", "SIZE", "FILES", "SANDBOX", "PROVIDER", "AGE", "EXPIRES", "NOTE"];
   const rows = snapshots.map((one) => [
     ...[one.name, one.state, amount(one.sizeBytes), String(one.files), one.sandboxId, one.provider],
     ...[age(one.createdAt), one.expiresAt === undefined ? "-" : ahead(one.expiresAt)],
     one.failure ?? (one.usedBy > 0 ? `in use by ${one.usedBy}` : ""),
   ]);
-  await print(renderTable({ head, rows }));
+  await print(renderTable({ head, rows, spare: ["FILES", "SANDBOX", "PROVIDER", "EXPIRES"] }));
 }
 
-async function remove(client: Client, names: readonly string[], output: "table" | "json"): Promise<void> {
+async function remove({ client, output, quiet }: Context, names: readonly string[]): Promise<void> {
   const removed: string[] = [];
   for (const name of names) {
-    const found = await Snapshot.get(name, { client });
+    const found = await findSnapshot(client, name);
     await found.delete();
     removed.push(found.name);
-    if (output === "table") await print(`${found.name}\n`);
+    if (output === "table") await print(`${quiet ? found.id : found.name}\n`);
   }
   if (output === "json") await printJson({ removed });
 }

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import { addGlobalOptions } from "../context.ts";
+import { addGlobalOptions, addQuietOption } from "../context.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
 
 export function define(command: Command): void {
-  addGlobalOptions(addQueueOption(command))
+  addQuietOption(addGlobalOptions(addQueueOption(command)), "ids instead of names")
     .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
     .addHelpText("after", EXAMPLES)
     .action(start);

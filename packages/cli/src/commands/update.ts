@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { addGlobalOptions } from "../context.ts";
+import { addGlobalOptions, addQuietOption } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
 import { addEndOptions, type EndOptions, endOf } from "../policy-options.ts";
@@ -10,7 +10,7 @@ interface UpdateOptions extends EndOptions {
 }
 
 export function define(command: Command): void {
-  addGlobalOptions(addEndOptions(command))
+  addQuietOption(addGlobalOptions(addEndOptions(command)), "ids instead of names")
     .argument("<sandboxes...>", "their names, ids, or beginnings of ids")
     .option(
       "-l, --label <NAME=VALUE>",
