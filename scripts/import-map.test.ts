@@ -10,9 +10,10 @@ const allowed: Record<string, readonly string[]> = {
   providers: ["core", "protocol"],
   keeper: ["protocol"],
   "keeper-link": ["protocol"],
-  server: ["core", "keeper-link", "protocol", "providers", "store"],
+  server: ["core", "keeper-link", "mcp", "protocol", "providers", "sdk", "store"],
   sdk: ["protocol"],
-  cli: ["protocol", "sdk"],
+  mcp: ["protocol", "sdk"],
+  cli: ["mcp", "protocol", "sdk"],
   dashboard: ["sdk"],
   testkit: ["core", "protocol"],
 };
@@ -22,6 +23,7 @@ const reasons: Record<string, string> = {
   core: "decisions have no I/O, so they may know only the contract",
   keeper: "it runs inside the sandbox and knows nothing of the server",
   sdk: "it is published, and runs in browsers",
+  mcp: "its tools are a client's: what they do, every client can",
 };
 
 /** Effects that must come through interfaces: time and chance are injected. To compare is none. */

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
-import { Client, HoldfastError } from "holdfast";
+import { Client, type ConnectOptions, HoldfastError } from "holdfast";
 
 /** What every command gets from its global options. */
 export interface Context {
@@ -45,10 +45,13 @@ export function addGlobalOptions(command: Command): Command {
   return addConnectionOptions(addOutputOption(command));
 }
 
-export async function contextOf(command: Command): Promise<Context> {
+export async function contextOf(
+  command: Command,
+  connecting: Pick<ConnectOptions, "patienceMs"> = {},
+): Promise<Context> {
   const { url, tokenFile, output = "table", quiet = false } = globalOptionsOf(command);
   const token = tokenFile === undefined ? undefined : await tokenIn(tokenFile);
-  const client = await Client.connect({ url, token });
+  const client = await Client.connect({ url, token, ...connecting });
   return { client: client.carrying(() => held), output, quiet };
 }
 

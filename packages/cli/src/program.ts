@@ -72,6 +72,7 @@ const commands: Record<string, Entry> = {
     summary: "forget an instance that cannot be proved gone",
     load: () => import("./commands/abandon.ts"),
   },
+  mcp: { summary: "serve the tools for agents (MCP) on stdio", load: () => import("./commands/mcp.ts") },
   skill: {
     summary: "teach an agent on this machine to use Holdfast",
     load: () => import("./commands/skill.ts"),

@@ -27,6 +27,7 @@ import { fileRoutes } from "./routes/files.ts";
 import { gitRoutes } from "./routes/git.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { lifecycleRoutes } from "./routes/lifecycle.ts";
+import { mcpRoutes } from "./routes/mcp.ts";
 import { metricRoutes } from "./routes/metrics.ts";
 import { operatorRoutes } from "./routes/operator.ts";
 import { pageRoutes } from "./routes/pages.ts";
@@ -148,6 +149,12 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", usageRoutes(deps));
   app.route("/v1", snapshotRoutes(deps));
   app.route("/v1", operatorRoutes(deps));
+
+  app.use("/mcp", bearerAuth(deps.token), refuseUntilReady(deps));
+  app.route(
+    "/",
+    mcpRoutes(() => app),
+  );
   return app;
 }
 
