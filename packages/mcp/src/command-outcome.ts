@@ -84,8 +84,8 @@ async function running(state: Running, shown: Shown): Promise<CommandOutcome> {
     commandId,
     status: "running",
     durationMs,
-    stdout: cleanText(end.stdout),
-    stderr: cleanText(end.stderr),
+    stdout: cleanText(endOf(end.stdout, shown.maxBytes)),
+    stderr: cleanText(endOf(end.stderr, shown.maxBytes)),
     omittedBytes: end.since,
     nextOffset: end.nextOffset,
   };

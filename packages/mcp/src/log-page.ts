@@ -57,9 +57,8 @@ export function bytesOf({ pieces }: Pick<LogPage, "pieces">, stream?: Stream): U
   return all;
 }
 
-/** The last bytes of something, not beginning within a character. */
+/** The last bytes of something that has more before them, not beginning within a character. */
 export function endOf(bytes: Uint8Array, maxBytes: number): Uint8Array {
-  if (bytes.length <= maxBytes) return bytes;
-  const end = maxBytes === 0 ? new Uint8Array(0) : bytes.subarray(-maxBytes);
+  const end = bytes.subarray(Math.max(0, bytes.length - maxBytes));
   return end.subarray(wholeStart(end));
 }

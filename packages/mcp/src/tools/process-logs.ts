@@ -2,7 +2,7 @@ import type { LogEvent } from "holdfast";
 import { z } from "zod";
 import { maxOutputBytes } from "../bounds.ts";
 import { cleanText } from "../clean-text.ts";
-import { bytesOf, type LogPage, readPage } from "../log-page.ts";
+import { bytesOf, endOf, type LogPage, readPage } from "../log-page.ts";
 import { presence, which, withSandbox } from "../presence.ts";
 import { processStatus, statusText } from "../process-brief.ts";
 import { type Program, programId, programOf } from "../program.ts";
@@ -87,7 +87,8 @@ function isNews({ type }: LogEvent): boolean {
 
 function pageFacts(page: LogPage, since: number, encoding: "utf8" | "base64") {
   const bytes = bytesOf(page);
-  const output = encoding === "base64" ? Buffer.from(bytes).toString("base64") : cleanText(bytes);
+  const output =
+    encoding === "base64" ? Buffer.from(bytes).toString("base64") : cleanText(endOf(bytes, bytes.length));
   const { nextOffset, droppedBytes, isLast } = page;
   return { output, firstOffset: since, nextOffset, hasMore: !isLast, droppedBytes };
 }

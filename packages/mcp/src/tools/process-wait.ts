@@ -2,7 +2,7 @@ import { HoldfastError, type Process } from "holdfast";
 import { z } from "zod";
 import { waitMs } from "../bounds.ts";
 import { cleanText } from "../clean-text.ts";
-import { bytesOf, readPage } from "../log-page.ts";
+import { bytesOf, endOf, readPage } from "../log-page.ts";
 import { presence, which, withSandbox } from "../presence.ts";
 import { processStatus, statusOf, statusText } from "../process-brief.ts";
 import { tool } from "../tool.ts";
@@ -54,7 +54,7 @@ export const processWait = tool({
         since,
         maxBytes: TAIL_BYTES,
       });
-      const logEnd = cleanText(bytesOf(page));
+      const logEnd = cleanText(endOf(bytesOf(page), TAIL_BYTES));
       const facts = { processId, met, logEnd, nextOffset: page.nextOffset, ...statusOf(status) };
       return {
         facts,

@@ -1,0 +1,243 @@
+import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { renameSync } from "node:fs";
+import { join } from "node:path";
+import { Sandbox } from "holdfast";
+import { killKeeper, TestServer } from "./harness.ts";
+import { Conversation, type Revision, type Transport } from "./mcp-conversation.ts";
+
+let server: TestServer;
+const open: Conversation[] = [];
+
+beforeAll(async () => {
+  server = await TestServer.start();
+});
+afterEach(async () => {
+  for (const conversation of open.splice(0)) {
+    await conversation.close();
+    expect(conversation.heard).not.toContain(server.token);
+  }
+});
+afterAll(async () => {
+  expect(server.output).not.toContain(server.token);
+  await server.dispose();
+});
+
+async function talk(by: Transport, revision: Revision = "2026-07-28"): Promise<Conversation> {
+  const conversation = await Conversation.open(server, by, revision);
+  open.push(conversation);
+  return conversation;
+}
+
+const PAGE = `
+const { readFileSync } = require("node:fs");
+require("node:http")
+  .createServer((request, response) => {
+    console.log("visit to " + request.url);
+    response.end(readFileSync("/workspace/app/page.txt"));
+  })
+  .listen(3000, "127.0.0.1", () => console.log("listening"));
+`;
+
+test.each<[Transport, Revision]>([
+  ["stdio", "2025-11-25"],
+  ["HTTP", "2026-07-28"],
+])("a conversation over %s (%s), with a kill -9 of the server in the middle", async (by, revision) => {
+  const agent = await talk(by, revision);
+  const sandbox = `issue-${by.toLowerCase()}`;
+  const made = { name: sandbox, network: "none", labels: { task: sandbox } };
+  expect(await agent.facts("sandbox_create", made)).toMatchObject({
+    created: true,
+    sandbox: { name: sandbox, state: "running", generation: 1 },
+  });
+  expect(await agent.facts("sandbox_create", made)).toMatchObject({ created: false });
+
+  await agent.facts("sandbox_file_write", { sandbox, path: "/workspace/app/server.cjs", content: PAGE });
+  await agent.facts("sandbox_file_write", { sandbox, path: "/workspace/app/page.txt", content: "before\n" });
+  const command = "node server.cjs";
+  const dev = { sandbox, processId: "dev" };
+  await agent.facts("sandbox_process_start", { ...dev, command, cwd: "/workspace/app" });
+  expect(await agent.facts("sandbox_process_wait", { ...dev, port: 3000 })).toMatchObject({ met: true });
+  expect(await agent.facts("sandbox_process_wait", { ...dev, text: "listening" })).toMatchObject({
+    met: true,
+  });
+  const visit = async (path: string) => {
+    const { ports } = await agent.facts("sandbox_port", { sandbox, port: 3000 });
+    return (await fetch(ports[0].url + path)).text();
+  };
+  expect(await visit("one")).toBe("before\n");
+  const logs = await agent.facts("sandbox_process_logs", dev);
+  expect(logs).toMatchObject({ output: "listening\nvisit to /one\n", status: "running", hasMore: false });
+
+  await agent.facts("sandbox_session_exec", {
+    sandbox,
+    command: "cd app; export MARK=here; greet() { echo hi $1; }",
+  });
+  const edit = { sandbox, path: "/workspace/app/page.txt", oldText: "before", newText: "after $& $1" };
+  expect(await agent.facts("sandbox_file_edit", edit)).toMatchObject({ replacements: 1 });
+
+  await server.restart("SIGKILL");
+
+  const shell = await agent.facts("sandbox_session_exec", {
+    sandbox,
+    command: 'echo "$MARK $PWD"; greet you',
+  });
+  expect(shell).toMatchObject({ stdout: "here /workspace/app\nhi you\n", exitCode: 0, generation: 1 });
+  expect(shell.notice).toBeUndefined();
+  expect(await visit("two")).toBe("after $& $1\n");
+  const { nextOffset: since } = logs;
+  expect(await agent.facts("sandbox_process_logs", { ...dev, since, waitMs: 5000 })).toMatchObject({
+    output: "visit to /two\n",
+    firstOffset: since,
+    status: "running",
+  });
+  expect(await agent.facts("sandbox_why", { sandbox })).toMatchObject({
+    state: "running",
+    processes: [{ processId: "dev", status: "running", command }],
+    sessions: [{ sessionId: "main", cwd: "/workspace/app" }],
+  });
+  expect(
+    (await agent.facts("sandbox_list", { label: `task=${sandbox}`, state: "running" })).sandboxes,
+  ).toHaveLength(1);
+  const taken = await agent.facts("sandbox_snapshot", { sandbox, name: `${sandbox}-done` });
+  expect(taken.snapshots).toMatchObject([{ state: "ready", name: `${sandbox}-done` }]);
+  expect(await agent.facts("sandbox_process_kill", dev)).toMatchObject({ status: "exited" });
+  expect(await agent.facts("sandbox_delete", { sandbox })).toMatchObject({ deleted: true });
+  expect(await agent.facts("sandbox_delete", { sandbox })).toMatchObject({ deleted: true });
+  const late = await agent.call("sandbox_exec", { sandbox, command: "true" });
+  expect(late).toMatchObject({
+    isError: true,
+    text: expect.stringContaining("hint: sandbox_create makes another"),
+  });
+  const { state, timeline } = await agent.facts("sandbox_why", { sandbox });
+  expect({ state, last: timeline.at(-1).type }).toEqual({ state: "deleted", last: "deleted" });
+});
+
+test("clients of both revisions find the same tools on both transports", async () => {
+  const pairs = [
+    ["stdio", "2026-07-28"],
+    ["HTTP", "2025-11-25"],
+    ["HTTP", "2026-07-28"],
+  ] as const;
+  const lists = await Promise.all(
+    pairs.map(async ([by, revision]) => {
+      const { client } = await talk(by, revision);
+      expect(client.getNegotiatedProtocolVersion()).toBe(revision);
+      return (await client.listTools()).tools;
+    }),
+  );
+  const [tools = [], ...others] = lists;
+  for (const other of others) expect(other).toEqual(tools);
+  expect(tools.map(({ name }) => name).sort()).toEqual(NAMES);
+  for (const { name, annotations, outputSchema, description = "" } of tools) {
+    expect({ name, hints: typeof annotations?.readOnlyHint, shape: outputSchema?.type }).toEqual({
+      name,
+      hints: "boolean",
+      shape: "object",
+    });
+    expect(description.length).toBeGreaterThan(40);
+  }
+  const destructive = tools.filter(({ annotations }) => annotations?.destructiveHint).map(({ name }) => name);
+  expect(destructive).toContain("sandbox_delete");
+});
+
+const NAMES = [
+  "sandbox_create",
+  "sandbox_delete",
+  "sandbox_exec",
+  "sandbox_file_edit",
+  "sandbox_file_list",
+  "sandbox_file_read",
+  "sandbox_file_write",
+  "sandbox_list",
+  "sandbox_port",
+  "sandbox_process_kill",
+  "sandbox_process_logs",
+  "sandbox_process_start",
+  "sandbox_process_wait",
+  "sandbox_process_write",
+  "sandbox_session_exec",
+  "sandbox_snapshot",
+  "sandbox_why",
+];
+
+test("a server that is not there is told, and found once it is, with a token that was made meanwhile", async () => {
+  const token = join(server.dataDir, "token");
+  const over = await talk("HTTP");
+  renameSync(token, `${token}.away`);
+  await server.signal("SIGKILL");
+  const agent = await talk("stdio");
+  expect(await agent.call("sandbox_list", {})).toEqual({
+    isError: true,
+    facts: undefined,
+    text: expect.stringMatching(
+      /no Holdfast server answers[\s\S]*code: unavailable \(the same[\s\S]*hint: Start one with/,
+    ),
+  });
+  await expect(over.call("sandbox_list", {})).rejects.toThrow();
+  renameSync(`${token}.away`, token);
+  await server.boot();
+  expect(await agent.facts("sandbox_list", {})).toHaveProperty("sandboxes");
+  expect(await over.facts("sandbox_list", {})).toHaveProperty("sandboxes");
+});
+
+test("what a new instance means is told, and what to do about it", async () => {
+  const agent = await talk("HTTP");
+  const sandbox = "anew";
+  const held = await Sandbox.create({ name: sandbox, network: "none" }, server.at);
+  const dev = { sandbox, processId: "dev" };
+  await agent.facts("sandbox_process_start", { ...dev, command: "sleep 1000" });
+  await killKeeper(held);
+  const looked = await agent.call("sandbox_process_logs", dev);
+  expect(looked).toMatchObject({ isError: true, text: expect.stringContaining("any sandbox_exec does") });
+
+  const woken = await agent.call("sandbox_exec", { sandbox, command: "echo back" });
+  expect(woken.facts).toMatchObject({ stdout: "back\n", generation: 2 });
+  expect(woken.text).toMatch(
+    /^notice: the sandbox was started anew: .* Same disk\. Processes from before are gone/,
+  );
+  const lost = await agent.call("sandbox_process_logs", dev);
+  expect(lost.facts).toMatchObject({ status: "lost" });
+  expect(lost.text).toContain("Start it again with sandbox_process_start");
+  // Woken by somebody else meanwhile: who says what it knew is told all the same.
+  const remembered = await agent.facts("sandbox_file_list", { sandbox, generation: 1 });
+  expect(remembered.notice).toContain("you knew 1");
+  expect((await agent.facts("sandbox_file_list", { sandbox, generation: 2 })).notice).toBeUndefined();
+});
+
+test("hostile output is bounded, valid and harmless; the log has every byte of it", async () => {
+  const agent = await talk("stdio");
+  const sandbox = "hostile";
+  await agent.facts("sandbox_create", { name: sandbox, network: "none" });
+  const bytes = "\\033]0;title\\007\\033[31mred\\033[0m \\000\\377\\376 a\\rb \\342\\200\\256rtl";
+  const odd = await agent.facts("sandbox_exec", { sandbox, command: `printf '${bytes}'` });
+  expect(odd.stdout).toBe("red \ufffd\ufffd a\nb rtl");
+  const { commandId } = odd;
+  const exact = await agent.facts("sandbox_process_logs", {
+    sandbox,
+    commandId,
+    since: 0,
+    encoding: "base64",
+  });
+  expect(Buffer.from(exact.output, "base64").subarray(0, 4).toString("latin1")).toBe("\u001b]0;");
+
+  const long = await agent.call("sandbox_exec", {
+    sandbox,
+    command: "yes é | head -c 3000000 | tr -d '\\n'; echo end",
+  });
+  expect(long.facts.stdout.length).toBeLessThan(17_000);
+  expect(long.facts.stdout).toMatch(/^é+\n\[… \d+ bytes are left out here …\]\né+end\n$/);
+  const shown = Buffer.byteLength(long.facts.stdout.replace(/\n\[….*…\]\n/, ""));
+  expect(shown + long.facts.omittedBytes).toBe(2_000_004);
+  const { nextOffset: since } = long.facts;
+  const rest = await agent.facts("sandbox_process_logs", { sandbox, commandId: long.facts.commandId, since });
+  expect(rest).toMatchObject({ hasMore: true, firstOffset: since, output: expect.stringMatching(/^é+$/) });
+
+  await agent.facts("sandbox_exec", {
+    sandbox,
+    command: "printf '\\377\\000' > bin; printf 'ab€cd€' > text",
+  });
+  expect(await agent.facts("sandbox_file_read", { sandbox, path: "/workspace/bin" })).toMatchObject({
+    content: "/wA=",
+    encoding: "base64",
+  });
+});
