@@ -18,10 +18,12 @@ async function mcp(_options: object, command: Command): Promise<void> {
     onError: (error) => void write(process.stderr, `holdfast mcp: ${oneLine(error.message)}\n`),
   });
 }
+
 const EXAMPLES = `
 Examples:
-  claude mcp add holdfast -- holdfast mcp            for Claude Code
-  holdfast mcp --url http://10.0.0.5:4750 --token-file ~/.holdfast-token
+  holdfast mcp                      what your agent's program is told to start
+  holdfast mcp --url http://10.0.0.5:4750 --token-file token
 
-Your agent's program starts it, and talks to it on stdin and stdout. It needs no server until a tool is called, and finds
-one that was started or restarted meanwhile. The server has the same tools at /mcp, over HTTP. See docs/mcp.md.`;
+For Claude Code: \`claude mcp add holdfast -- holdfast mcp\`. It talks on stdin and stdout, needs no server until a tool is
+called, and finds one that was started or restarted meanwhile. The server has the same tools at /mcp, over HTTP. See
+docs/mcp.md.`;
