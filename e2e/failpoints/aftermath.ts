@@ -13,13 +13,31 @@ const PATIENCE_MS = 3_000;
 export async function aftermath(victim: Victim, lived: Lived): Promise<string[]> {
   const { server, client } = victim;
   const over = performance.now() + PATIENCE_MS;
-  const look = async () => [...(await leftOf(victim, lived)), ...unsettled(server.dataDir)];
+  const all = [lived, ...(lived.copies ?? [])];
+  const look = async () => {
+    const left = await Promise.all(all.map((one) => leftOf(victim, one)));
+    return [...new Set(left.flat()), ...copiesLeft(victim), ...unsettled(server.dataDir)];
+  };
   let wrong = await look();
   while (wrong.length > 0 && performance.now() < over) {
     await Bun.sleep(50);
     wrong = await look();
   }
-  return [...wrong, ...unexplained(await Sandbox.events(lived.id, { client }), lived)];
+  const stories = await Promise.all(
+    all.map(async (one) => unexplained(await Sandbox.events(one.id, { client }), one)),
+  );
+  return [...wrong, ...stories.flat()];
+}
+
+/** Copies of disks, whole or half made; and disks that are half made. */
+function copiesLeft({ server, daemon }: Victim): string[] {
+  const home = daemon === undefined ? server.dataDir : join(server.dataDir, "docker");
+  return [
+    ...readdirSync(join(home, "snapshots")).map((name) => `snapshots/${name}`),
+    ...readdirSync(join(home, "sandboxes"))
+      .filter((name) => name.startsWith("."))
+      .map((name) => `sandboxes/${name}`),
+  ];
 }
 
 /** On a daemon that several servers share: what is of this sandbox. Its name is in the name of each thing. */
@@ -49,6 +67,7 @@ function unsettled(dataDir: string): string[] {
   try {
     return [
       ...rows("a sandbox that was deleted", "SELECT id FROM sandbox"),
+      ...rows("a snapshot that nobody wants", "SELECT id FROM snapshot"),
       ...rows("a lease without evidence", "SELECT instance_id AS id FROM instance WHERE phase <> 'gone'"),
       ...rows("due although nothing is left", "SELECT sandbox_id AS id FROM work WHERE due_at IS NOT NULL"),
       ...rows(

@@ -1,7 +1,14 @@
-import type { Change } from "../../packages/core/src/index.ts";
+import type { Change, SnapshotRow } from "../../packages/core/src/index.ts";
 
-/** A call by what it is about, so that the same moment of a life has the same label in every run. */
-export function labelOf(name: string, args: readonly unknown[]): string {
+/**
+ * A call by what it is about, so that the same moment of a life has the same label in every run. `undefined`: how often
+ * it comes depends on the machine.
+ */
+export function labelOf(name: string, args: readonly unknown[]): string | undefined {
+  if (name === "store.saveSnapshot") {
+    const { phase } = args[1] as Partial<SnapshotRow>;
+    return phase && `${name}(${phase})`;
+  }
   if (name !== "store.save") return name;
   const { sandbox, leases, found, entries } = args[1] as Change;
   const facts = [

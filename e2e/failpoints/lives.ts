@@ -1,4 +1,4 @@
-import { type Client, HoldfastError, Sandbox } from "holdfast";
+import { type Client, HoldfastError, Sandbox, type Snapshot } from "holdfast";
 
 /** What a life went through, for the timeline to explain. */
 export interface Lived {
@@ -7,6 +7,8 @@ export interface Lived {
   readonly deaths: readonly string[];
   /** Why the sandbox itself did. */
   readonly deleted: string;
+  /** Sandboxes that were made from it, with their own lives. */
+  readonly copies?: readonly Lived[];
 }
 
 interface World {
@@ -18,11 +20,16 @@ interface World {
 
 export interface Life {
   readonly name: string;
+  /** Only points like these: the others are other lives' too. */
+  readonly passes?: RegExp;
   /** What happens before the server is armed. */
   readonly before?: (world: World) => Promise<unknown>;
   /** Throws if the client is told anything that is not so, or loses what was acknowledged. */
   readonly live: (world: World) => Promise<Lived>;
 }
+
+/** What is done to snapshots, and the launch that restores one. */
+const COPIES = /^(vault|files)\.|Snapshot|^provider\.launch$|created/;
 
 /** A client that goes on through every death of its server, and expects to lose nothing. */
 export const lives: readonly Life[] = [
@@ -30,6 +37,8 @@ export const lives: readonly Life[] = [
   { name: "not persistent, and its turn ends", live: untilTheTurnEnds },
   { name: "idle", live: idle },
   { name: "found again by the next server", before: settled, live: foundAgain },
+  { name: "copied, and made from the copy", passes: COPIES, before: settled, live: copied },
+  { name: "forked", passes: COPIES, before: settled, live: forked },
 ];
 
 async function stoppedAndStarted({ client, name }: World): Promise<Lived> {
@@ -81,6 +90,38 @@ async function foundAgain({ client, name, restart }: World): Promise<Lived> {
   await read(sandbox, "before");
   equal("generation", (await sandbox.refresh()).generation, 1);
   return deleted(sandbox, ["delete_requested"]);
+}
+
+async function copied({ client, name, restart }: World): Promise<Lived> {
+  const sandbox = await Sandbox.get(name, { client });
+  const copy = await copyOf(sandbox, `copy-of-${name}`);
+  // The next one looks at what is there.
+  await restart();
+  const made = await Sandbox.create({ name: `${name}-again`, fromSnapshot: copy.id }, { client });
+  await read(made, "before");
+  await copy.delete();
+  const copies = [await deleted(made, ["delete_requested"])];
+  await read(sandbox, "before");
+  return { ...(await deleted(sandbox, ["delete_requested"])), copies };
+}
+
+async function forked({ client, name }: World): Promise<Lived> {
+  const sandbox = await Sandbox.get(name, { client });
+  const forks = await sandbox.fork(2, { name: `${name}-fork` });
+  equal("forks", forks.map((fork) => fork.name).join(), `${name}-fork-1,${name}-fork-2`);
+  for (const fork of forks) await read(fork, "before");
+  const copies = await Promise.all(forks.map((fork) => deleted(fork, ["delete_requested"])));
+  return { ...(await deleted(sandbox, ["delete_requested"])), copies };
+}
+
+/** A server that dies while it copies says so, and has left nothing; then once more. */
+async function copyOf(sandbox: Sandbox, name: string): Promise<Snapshot> {
+  try {
+    return await sandbox.snapshot({ name });
+  } catch (error) {
+    if (!String(error).includes("the server ended while it was made")) throw error;
+    return sandbox.snapshot({ name });
+  }
 }
 
 async function write(sandbox: Sandbox, text: string): Promise<void> {

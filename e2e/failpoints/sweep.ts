@@ -11,7 +11,7 @@ const LANES = 5;
 const TRIES = 3;
 /** Calls that change something: each of its first occurrences is a moment of its own. */
 const CHANGES =
-  /^(provider\.(launch|observe|stop|removeDisk)|keeper\.|store\.(save|reserve|insertSandbox|bury|ticket|takeDue|release))/;
+  /^(provider\.(launch|observe|stop|removeDisk)|keeper\.|vault\.(make|remove)|files\.|store\.(save|reserve|insert|bury|forget|ticket|takeDue|release))/;
 const MOST_OCCURRENCES = 3;
 
 /** On the provider `local`, or on a daemon's. */
@@ -58,6 +58,15 @@ export function oneSideEach(all: readonly Kill[], seed: number): Kill[] {
   return Array.from({ length: kills.length / 2 }, (_, i) => kills[2 * i + (random() < 0.5 ? 0 : 1)]).filter(
     (kill) => kill !== undefined,
   );
+}
+
+/** So many of them, by chance. */
+export function someOf(kills: readonly Kill[], count: number, seed: number): Kill[] {
+  const random = seeded(seed);
+  const left = [...kills];
+  return Array.from({ length: Math.min(count, left.length) }, () =>
+    left.splice(Math.floor(random() * left.length), 1),
+  ).flat();
 }
 
 /** Carries out all of them, on several servers, and says of each what was wrong afterwards. */
@@ -125,7 +134,8 @@ async function pointsOf(life: Life, victim: Victim): Promise<Kill[]> {
   await life.before?.(world);
   const labels = await victim.record(() => life.live(world));
   const counted = new Map<string, number>();
-  for (const label of labels) counted.set(label, (counted.get(label) ?? 0) + 1);
+  for (const label of labels.filter((label) => life.passes?.test(label) ?? true))
+    counted.set(label, (counted.get(label) ?? 0) + 1);
   const occurrences = [...counted].flatMap(([label, count]) =>
     Array.from({ length: CHANGES.test(label) ? Math.min(count, MOST_OCCURRENCES) : 1 }, (_, i) => ({
       label,

@@ -1,4 +1,4 @@
-import type { Holding, Store } from "@holdfast/core";
+import type { Holding, KnownSnapshot, Store } from "@holdfast/core";
 import type { CreateSandbox, ForkRequest } from "@holdfast/protocol";
 import type { Asked } from "./refusals.ts";
 import type { Sandboxes } from "./sandboxes.ts";
@@ -30,16 +30,36 @@ export class Forks {
   ): Promise<Holding[]> {
     const { snapshots, sandboxes } = this.#deps;
     const parent = await sandboxes.touch(idOrName, options.asked);
-    const wanted = { expiresInSeconds: ON_THE_WAY_SECONDS };
-    const { id } = await snapshots.begin(parent, wanted, { origin: "fork" });
+    const { id } = await this.#copy(parent, options.idempotencyKey);
+    const letGo = snapshots.hold(id);
     try {
       await snapshots.ready(id);
       const made = await this.#create(parent, request, { snapshotId: id, key: options.idempotencyKey });
       return await Promise.all(made.map(async (one) => (await sandboxes.wake(one)).holding));
     } finally {
+      letGo();
       // It stays as long as one of them still needs it.
       await snapshots.delete(id);
     }
+  }
+
+  /** The same call again, after a server died in it, goes on with the same moment, if that was copied. */
+  async #copy(parent: Holding, key: string | undefined): Promise<KnownSnapshot> {
+    const { snapshots, store } = this.#deps;
+    const begin = (idempotencyKey?: string) =>
+      snapshots.begin(
+        parent,
+        { expiresInSeconds: ON_THE_WAY_SECONDS },
+        { origin: "fork", ...(idempotencyKey !== undefined && { idempotencyKey }) },
+      );
+    if (key === undefined) return begin();
+    const begun = await begin(`fork ${key}`);
+    if (begun.phase === "deleting") return begin();
+    if (snapshots.isBusy(begun, await store.now())) return begun;
+    const found = await snapshots.settled(begun.id);
+    if (found.phase === "ready") return found;
+    await snapshots.delete(begun.id);
+    return begin();
   }
 
   async #create(

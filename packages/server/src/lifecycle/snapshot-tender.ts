@@ -13,7 +13,7 @@ import {
 import type { Log } from "../log.ts";
 import { within } from "./deadline.ts";
 import { messageOf } from "./effects.ts";
-import { KEEP_FAILED_MS } from "./snapshot-work.ts";
+import { KEEP_FAILED_MS, neededUntil } from "./snapshot-work.ts";
 import { type Snapshots, vaultOf } from "./snapshots.ts";
 
 /** To clear away what is half made, and to list. */
@@ -63,8 +63,10 @@ export class SnapshotTender {
     const now = await store.now();
     let next = now + TEND_EVERY_MS;
     for (const provider of providers.keys()) {
-      for (const { phase, expiresAt } of await this.#all(provider)) {
+      for (const { phase, origin, busyUntil, expiresAt } of await this.#all(provider)) {
         if (phase === "deleting") next = Math.min(next, now + GOING_MS);
+        else if (origin === "fork" && busyUntil > now)
+          next = Math.min(next, Math.max(busyUntil, now + GOING_MS));
         else if (expiresAt !== null) next = Math.min(next, Math.max(expiresAt, now + GOING_MS));
       }
     }
@@ -112,9 +114,11 @@ export class SnapshotTender {
     switch (step.do) {
       case "rest":
         return;
-      case "conclude":
-        await store.saveSnapshot(row, { ...step.content, phase: "ready" });
+      case "conclude": {
+        const busyUntil = neededUntil(row, await store.now());
+        await store.saveSnapshot(row, { ...step.content, phase: "ready", busyUntil });
         return;
+      }
       case "fail": {
         const expiresAt = row.expiresAt ?? (await store.now()) + KEEP_FAILED_MS;
         await store.saveSnapshot(row, { phase: "failed", failure: step.because, expiresAt });

@@ -3,6 +3,7 @@ import {
   type CopyOptions,
   type KnownSnapshot,
   type SnapshotContent,
+  type SnapshotRow,
   type Store,
   sizeOf,
   type TimelineEntry,
@@ -71,14 +72,11 @@ export class SnapshotWork {
   }
 
   async #conclude(content: SnapshotContent, ms: number): Promise<void> {
+    const { store } = this.#deps;
     const { files, sizeBytes } = sizeOf(content);
     const copiedBytes = Math.max(this.#copiedBytes, sizeBytes);
-    const saved = await this.#deps.store.saveSnapshot(this.#row, {
-      ...content,
-      copiedBytes,
-      phase: "ready",
-      busyUntil: 0,
-    });
+    const busyUntil = neededUntil(this.#row, await store.now());
+    const saved = await store.saveSnapshot(this.#row, { ...content, copiedBytes, phase: "ready", busyUntil });
     if (saved === undefined) return;
     this.#row = saved;
     await this.#note({ type: "snapshot_made", detail: { ...this.#named(), files, sizeBytes, ms } });
@@ -105,6 +103,11 @@ export class SnapshotWork {
       if (holding === undefined || (await store.save(holding, { entries: [entry] })) !== undefined) return;
     }
   }
+}
+
+/** A fork's own is needed by whoever forks, or comes again after a server died in it; others by nobody in particular. */
+export function neededUntil({ origin }: SnapshotRow, now: number): number {
+  return origin === "fork" ? now + BUSY_MS : 0;
 }
 
 async function settled(
