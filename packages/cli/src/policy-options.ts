@@ -47,7 +47,7 @@ export function addEndOptions(
         "keep",
       ]),
     )
-    .option("--snapshot-on-reap", "copy its files before idleness or its hard end takes them")
+    .option("--snapshot-on-reap", "copy its files before anything but your own stop or deletion takes them")
     .option("--no-snapshot-on-reap", "let them go")
     .option("--max-lifetime <time>", "a hard end after this time, whatever it does then; or none", parseEnd)
     .option(

@@ -18,6 +18,11 @@ export function recheckMs(attempts: number, random: number): number {
   return spread(at(RECHECK_MS, attempts - FAST_ATTEMPTS + 1), random);
 }
 
+/** Of what is never given up: fast at first, then slowly, for ever. */
+export function patientMs(attempts: number, random: number): number {
+  return attempts < FAST_ATTEMPTS ? retryMs(attempts, random) : recheckMs(attempts, random);
+}
+
 export function probeMs(failures: number, random: number): number {
   return spread(at(PROBE_MS, failures), random);
 }

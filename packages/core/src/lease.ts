@@ -79,6 +79,8 @@ export interface SandboxRow {
   readonly lastDeath: Death | null;
   /** When the removal of the disk is tried again. */
   readonly diskRetryAt: number | null;
+  /** How often that has failed, or the copy that must come before it. */
+  readonly diskAttempts: number;
   readonly ports: readonly ExposedPort[];
 }
 

@@ -27,6 +27,7 @@ export function newSandbox(
     lastDeath: null,
     diskHistory: null,
     diskRetryAt: null,
+    diskAttempts: 0,
     ports: [],
   };
 }

@@ -124,6 +124,8 @@ export function nextSnapshotStep(
       return { do: "fail", because: "the server ended while it was made; nothing of it is left" };
     case "ready":
       if (world.found === undefined) return { do: "fail", because: "its files are gone from the provider" };
+      if (row.origin === "fork" && world.abandoned && row.busyUntil <= world.now)
+        return { do: "order-removal", because: "nobody forks from it any more" };
       return isExpired(row, world.now) ? { do: "order-removal", because: "expired" } : { do: "rest" };
     case "failed":
       return isExpired(row, world.now) ? { do: "order-removal", because: "expired" } : { do: "rest" };
@@ -141,7 +143,7 @@ function isExpired({ expiresAt }: SnapshotRow, now: number): boolean {
 /** Whether its files are to be copied before they go: nobody asked for their end, and somebody wants them kept. */
 export function savesFiles({ policy, desired, deleteReason, lastDeath }: SandboxRow): boolean {
   if (policy.snapshotOnReap !== true || lastDeath === null) return false;
-  return REAPED.has(desired === "deleted" ? (deleteReason ?? "") : lastDeath.cause);
+  return !ASKED_FOR.has(desired === "deleted" ? (deleteReason ?? "") : lastDeath.cause);
 }
 
-const REAPED: ReadonlySet<string> = new Set(["idle", "max_lifetime"]);
+const ASKED_FOR: ReadonlySet<string> = new Set(["delete_requested", "stop_requested", "abandoned"]);

@@ -110,7 +110,7 @@ export const Policy = lazily(() =>
     maxLifetimeSeconds: Seconds.nullable(),
     /** A turn that no call renews for so long is over: its client is gone. */
     turnTimeoutSeconds: Seconds,
-    /** Before idleness or the hard end takes its files, a snapshot of them is made, which is kept for a week. */
+    /** Before anything but a stop or a deletion that was asked for takes its files, they are copied, and kept for a week. */
     snapshotOnReap: z.boolean().optional(),
     /** `false`: its instance ends with the server, and is not adopted by the next one. */
     persistAcrossRestarts: z.boolean(),

@@ -39,6 +39,7 @@ const sandboxKinds = {
   failure: "text",
   lastDeath: "json",
   diskRetryAt: "integer",
+  diskAttempts: "integer",
   ports: "json",
   restoresFrom: "text",
   diskHistory: "json",

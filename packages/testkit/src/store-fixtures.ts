@@ -61,6 +61,7 @@ export function sandboxRow(over: Partial<NewSandbox> = {}): NewSandbox {
     lastDeath: null,
     diskHistory: null,
     diskRetryAt: null,
+    diskAttempts: 0,
     ports: [],
     restoresFrom: null,
     ...over,

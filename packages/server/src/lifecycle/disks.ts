@@ -1,10 +1,9 @@
-import { type Holding, savesFiles } from "@holdfast/core";
+import { type Holding, patientMs, savesFiles } from "@holdfast/core";
 import { type EffectDeps, isUnreachable, messageOf, providerOf } from "./effects.ts";
 import { type Shift, TicketLost } from "./shift.ts";
 
 /** A large tree takes more than one call: what was removed stays removed. */
 const DISK_CALL_MS = 40_000;
-const DISK_RETRY_MS = 10_000;
 /** How often to look whether the copy of a disk is made that must be there before the disk goes. */
 const COPY_LOOK_MS = 500;
 /** Nothing that was ever sent for a sandbox arrives so late, and no client remembers a generation for longer. */
@@ -23,7 +22,9 @@ export async function removeDisk(holding: Holding, shift: Shift, deps: EffectDep
     );
     await hosts.answered(sandbox.provider);
     if (seen.state === "present") throw new Error(seen.detail);
-    await store.save(holding, { sandbox: { hasDisk: false, diskRetryAt: null } }, shift.ticket);
+    const settled = { hasDisk: false, diskRetryAt: null, diskAttempts: 0 };
+    const told = sandbox.diskAttempts > 0 ? { failure: null } : {};
+    await store.save(holding, { sandbox: { ...settled, ...told } }, shift.ticket);
   } catch (error) {
     if (error instanceof TicketLost) throw error;
     await missed(holding, { error, shift }, deps);
@@ -39,18 +40,24 @@ async function waitForCopy(holding: Holding, shift: Shift, { store }: EffectDeps
 async function missed(
   holding: Holding,
   { error, shift }: { error: unknown; shift: Shift },
-  { store, hosts, log }: EffectDeps,
+  { store, hosts, log, random }: EffectDeps,
 ): Promise<void> {
-  const message = messageOf(error);
-  log.error("disk not removed", { sandbox: holding.sandboxId, error: message });
+  const failure = messageOf(error);
+  // A backend that cannot be reached was not asked.
+  const diskAttempts = holding.sandbox.diskAttempts + (isUnreachable(error) ? 0 : 1);
+  log.error("disk not removed", { sandbox: holding.sandboxId, error: failure, attempts: diskAttempts });
   if (isUnreachable(error)) await hosts.missed(holding.sandbox.provider, error);
-  const diskRetryAt = (await store.now()) + DISK_RETRY_MS;
-  const isNew = holding.sandbox.failure !== message;
+  const diskRetryAt = (await store.now()) + patientMs(diskAttempts, random());
+  const detail = {
+    error: failure,
+    attempts: diskAttempts,
+    nextAttemptAt: new Date(diskRetryAt).toISOString(),
+  };
   await store.save(
     holding,
     {
-      sandbox: { diskRetryAt, failure: message },
-      ...(isNew && { entries: [{ type: "disk_not_removed", detail: { error: message } }] }),
+      sandbox: { diskRetryAt, diskAttempts, failure },
+      entries: [{ type: "disk_not_removed", detail }],
     },
     shift.ticket,
   );

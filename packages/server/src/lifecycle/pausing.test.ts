@@ -109,3 +109,11 @@ test("stop, deletion and a provider that cannot pause", async () => {
   Object.assign(world.provider, { pause: undefined });
   await expect(sandboxes.pause("two")).rejects.toMatchObject({ code: "unsupported" });
 });
+
+test("the deadlines of a paused one move with its policy", async () => {
+  await world.running("one", { maxLifetimeSeconds: 3600 });
+  await world.server.sandboxes.pause("one");
+  await world.server.sandboxes.update("one", { maxLifetimeSeconds: 60 });
+  await world.clock.until(async () => (await world.phaseOf("one")) === undefined, { withinMs: 120_000 });
+  expect((await world.store.find("one"))?.sandbox.lastDeath).toMatchObject({ cause: "max_lifetime" });
+});

@@ -14,6 +14,7 @@ import {
   type RecordedEntry,
   type SandboxRow,
   type Store,
+  savesFiles,
   stateOf,
 } from "@holdfast/core";
 import {
@@ -347,11 +348,17 @@ export class Sandboxes<Link extends KeeperControl> {
       if (sandbox.desired === "deleted" && wish.desired !== "deleted") throw deleting(sandbox);
       // Force may be asked for later; it is never taken back.
       const deleteMode = sandbox.deleteMode === "force" ? "force" : (wish.deleteMode ?? "graceful");
+      // Who wants it gone himself does not wait for the copy that the reaper owes him.
+      const isWaived = sandbox.desired === "deleted" && savesFiles(sandbox);
       // A wish that is there already is not made again: its backoff goes on.
-      if (sandbox.desired === wish.desired && sandbox.deleteMode === deleteMode) return holding;
+      if (sandbox.desired === wish.desired && sandbox.deleteMode === deleteMode && !isWaived) return holding;
       const isEscalated = deleteMode === "force" && sandbox.deleteMode !== "force";
       const saved = await this.#deps.store.save(holding, {
-        sandbox: { ...wish, deleteMode },
+        sandbox: {
+          ...wish,
+          deleteMode,
+          ...(isWaived && { deleteReason: "delete_requested", diskRetryAt: readAt }),
+        },
         // A stop that becomes a forced one is tried at once, this one time; so is one that only waited for an owner.
         ...((isEscalated || waitsForOwner(lease)) &&
           typeof lease?.nextAttemptAt === "number" && {
@@ -384,6 +391,11 @@ function canPause({ phase }: Lease): boolean {
   return phase === "live" || phase === "pausing" || phase === "resuming";
 }
 
+/** From its admission to its end. */
+function hasDeadlines({ phase }: Lease): boolean {
+  return phase === "live" || phase === "pausing" || phase === "paused" || phase === "resuming";
+}
+
 /** One that was found, and is left alone in case somebody needs it: whoever ends its sandbox does not. */
 function waitsForOwner(lease: Lease | undefined): boolean {
   return lease?.stopReason === "orphan" && lease.attempts === 0;
@@ -395,14 +407,15 @@ function updated({ sandbox, lease, readAt }: Holding, { labels, ...wanted }: Upd
   const since = lease?.admittedAt ?? readAt;
   return {
     sandbox: { policy, ...(labels !== undefined && { labels }) },
-    ...(lease?.phase === "live" && {
-      leases: {
-        [lease.instanceId]: {
-          idleCheckAt: idleCheckAt(policy, sandbox.lastUsedAt),
-          hardStopAt: maxLifetimeSeconds === null ? null : since + maxLifetimeSeconds * 1000,
+    ...(lease !== undefined &&
+      hasDeadlines(lease) && {
+        leases: {
+          [lease.instanceId]: {
+            idleCheckAt: idleCheckAt(policy, sandbox.lastUsedAt),
+            hardStopAt: maxLifetimeSeconds === null ? null : since + maxLifetimeSeconds * 1000,
+          },
         },
-      },
-    }),
+      }),
     entries: [{ type: "updated", detail: { ...wanted, ...(labels !== undefined && { labels }) } }],
   };
 }

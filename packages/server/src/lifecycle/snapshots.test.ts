@@ -1,5 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { type FoundSnapshot, noteOf, type SnapshotRow, type SnapshotVault } from "@holdfast/core";
+import {
+  type FoundSnapshot,
+  type Holding,
+  type Lease,
+  noteOf,
+  type SnapshotRow,
+  type SnapshotVault,
+} from "@holdfast/core";
 import { refOf } from "./effects.ts";
 import { TestWorld } from "./test-world.ts";
 
@@ -9,8 +16,10 @@ const content = { parts: [{ name: "workspace", files: 1, sizeBytes: 5 }], checks
 class FakeVault implements Pick<SnapshotVault, "make" | "remove" | "discover" | "removeDrafts"> {
   readonly kept = new Map<string, FoundSnapshot>();
   fails: string | undefined;
+  attempts = 0;
 
   make: SnapshotVault["make"] = async (ref, _of, note) => {
+    this.attempts++;
     if (this.fails !== undefined) throw new Error(this.fails);
     this.kept.set(ref.snapshotId, { ref, note, content });
     return content;
@@ -61,6 +70,53 @@ test("the reaper takes no files that it could not copy, says why, and tries agai
   expect([await world.isGone("asked"), vault.kept.size]).toEqual([true, 1]);
 });
 
+test("a copy that fails is tried again at growing intervals, which a restart does not shorten; who wants it gone need not wait", async () => {
+  await reapable("idle");
+  vault.fails = "no space left";
+  await world.clock.pass(100_000);
+  expect(vault.attempts).toBe(4);
+  await world.server.close();
+  world.server = world.newServer();
+  await world.server.start();
+  await world.clock.pass(3_600_000);
+  // 2, 5, 15, 30 and 60 seconds, then 1, 2, 5, 10 and 30 minutes, then every hour.
+  expect(vault.attempts).toBe(11);
+  const { holding, why } = await world.server.why("idle");
+  expect(why.next).toStartWith("its disk could not be removed 11 times; the next attempt is at ");
+  const told = await world.server.sandboxes.timeline("idle", { since: 0, limit: 99 });
+  const attempts = told.flatMap(({ type, detail }) =>
+    type === "disk_not_removed" ? [detail?.attempts] : [],
+  );
+  expect(attempts).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+
+  expect(await world.server.sandboxes.delete("idle", { mode: "graceful", waitMs: 1_000 })).toBe("gone");
+  expect((await world.store.tombstone(holding.sandboxId))?.cause).toBe("delete_requested");
+});
+
+const ends = [
+  ["the end of its turn", async () => void (await world.server.turns.end("short", await turnIn("short")))],
+  ["a death that nobody ordered", async () => world.provider.kill(refOf(await leaseOf("short")))],
+] as const;
+
+test.each(ends)("%s takes no files of an ephemeral one before they are copied", async (_, end) => {
+  await world.running("short", { persistent: false, snapshotOnReap: true });
+  await end();
+  await world.clock.pass(5_000);
+  const { snapshots } = await world.server.snapshots.list({ limit: 10 });
+  expect(snapshots).toMatchObject([{ origin: "reap", phase: "ready" }]);
+  expect((await world.store.find("short"))?.sandbox.hasDisk ?? false).toBe(false);
+});
+
+async function turnIn(name: string): Promise<string> {
+  return (await world.server.turns.begin(name, {})).turn.turnId;
+}
+
+async function leaseOf(name: string): Promise<Lease> {
+  const lease = (await world.store.find(name))?.lease;
+  if (lease === undefined) throw new Error("it has no instance");
+  return lease;
+}
+
 test("what another server was making when it died is ended by the next: whole, or failed", async () => {
   const { sandboxId } = await world.running("one");
   const making: Omit<SnapshotRow, "id" | "name"> = {
@@ -91,4 +147,35 @@ test("what another server was making when it died is ended by the next: whole, o
   expect(await world.server.snapshots.get(whole.id)).toMatchObject({ phase: "ready", ...content });
   expect(await world.server.snapshots.delete("whole")).toBe("gone");
   expect(vault.kept.size).toBe(0);
+});
+
+test("a fork that is sent again after its server died goes on with the same moment; one that nobody sends again is cleared away", async () => {
+  const { sandboxId } = await world.running("parent");
+  const asked = { asked: {}, idempotencyKey: "once" };
+  // The server dies with one of two made.
+  const { id } = await world.server.snapshots.begin(
+    (await world.store.holding(sandboxId)) as Holding,
+    { expiresInSeconds: 3600 },
+    { origin: "fork", idempotencyKey: "fork once" },
+  );
+  await world.server.snapshots.ready(id);
+  const child = { name: "child-1", provider: "fake", fromSnapshot: id };
+  const first = await world.server.sandboxes.create(child, { idempotencyKey: "once:1" });
+  await world.server.close();
+  world.server = world.newServer();
+  await world.server.start();
+  const forks = await world.server.forks.fork("parent", { count: 2, name: "child" }, asked);
+  expect(forks.map(({ sandbox }) => [sandbox.name, sandbox.spec.fromSnapshot])).toEqual([
+    ["child-1", id],
+    ["child-2", id],
+  ]);
+  expect([forks[0]?.sandboxId, vault.kept.size]).toEqual([first.sandboxId, 0]);
+
+  const parent = (await world.store.holding(sandboxId)) as Holding;
+  const left = await world.server.snapshots.begin(parent, {}, { origin: "fork" });
+  await world.server.snapshots.ready(left.id);
+  await world.clock.pass(20_000);
+  expect(vault.kept.size).toBe(1);
+  await world.clock.pass(60_000);
+  expect([vault.kept.size, await world.store.snapshot(left.id)]).toEqual([0, undefined]);
 });

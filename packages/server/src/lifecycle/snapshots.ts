@@ -79,18 +79,21 @@ export class Snapshots {
   }
 
   /**
-   * The copy that must be there before the reaper takes the files. One that failed is begun anew, and why it failed is
-   * thrown: the files stay until it works.
+   * The copy that must be there before the reaper takes the files. Of one that failed, why is thrown, and the next call
+   * begins anew: the files stay until it works.
    */
   async haveCopy(holding: Holding): Promise<boolean> {
     const { id, generation } = holding.sandbox;
     const name = `auto-${id}-g${generation}`;
     const found = await this.#deps.store.snapshot(name);
     if (found?.phase === "ready") return true;
-    if (found?.phase === "making" || found?.phase === "deleting") return false;
-    await this.begin(holding, { name, expiresInSeconds: KEEP_REAPED_SECONDS }, { origin: "reap" });
-    if (found === undefined) return false;
-    throw new Error(`its files are not removed before they are copied: ${found.failure}`);
+    if (found?.phase === "failed") {
+      await this.delete(found.id);
+      throw new Error(`its files are not removed before they are copied: ${found.failure}`);
+    }
+    if (found === undefined)
+      await this.begin(holding, { name, expiresInSeconds: KEEP_REAPED_SECONDS }, { origin: "reap" });
+    return false;
   }
 
   async make(
@@ -201,7 +204,9 @@ export class Snapshots {
     const { store } = this.#deps;
     for (;;) {
       const row = await this.get(idOrName);
-      const going = row.phase === "deleting" ? row : await store.saveSnapshot(row, { phase: "deleting" });
+      // What is whole has no maker any more, only whoever wanted it.
+      const order = { phase: "deleting", ...(row.phase === "ready" && { busyUntil: 0 }) } as const;
+      const going = row.phase === "deleting" ? row : await store.saveSnapshot(row, order);
       if (going === undefined) continue;
       // Its maker, if there is one here, sees it within a moment and removes what it has.
       await this.#working.get(row.id);

@@ -1,4 +1,5 @@
 import {
+  type Change,
   type Clock,
   type Holding,
   inTheWay,
@@ -159,19 +160,17 @@ export class Waker<Link extends KeeperControl> {
     };
   }
 
-  /** The slow ladder of a quarantined instance is not for somebody who needs the sandbox now. */
+  /** A slow ladder is not for somebody who needs the sandbox now. */
   async #hurry(holding: Holding): Promise<void> {
     const { store, clock } = this.#deps;
-    const { sandboxId, readAt } = holding;
-    const lease = inTheWay(holding);
-    const waits = lease?.phase === "quarantined" || lease?.stopReason === "orphan";
-    if (lease === undefined || !waits || lease.nextAttemptAt === null || lease.nextAttemptAt <= readAt)
-      return;
+    const { sandboxId } = holding;
+    const change = broughtForward(holding);
+    if (change === undefined) return;
     if (clock.now() - (this.#hurriedAt.get(sandboxId) ?? Number.NEGATIVE_INFINITY) < HURRY_EVERY_MS) return;
     for (const [id, at] of this.#hurriedAt)
       if (clock.now() - at >= HURRY_EVERY_MS) this.#hurriedAt.delete(id);
     this.#hurriedAt.set(sandboxId, clock.now());
-    await store.save(holding, { leases: { [lease.instanceId]: { nextAttemptAt: readAt } } });
+    await store.save(holding, change);
   }
 
   /** Nothing can be done now: until the next attempt, or a change. Past the patience, why. */
@@ -210,6 +209,20 @@ export class Waker<Link extends KeeperControl> {
     await bell.wait(sandboxId, { ms: QUIESCED_MS, clock });
     return this.#deps.use(sandboxId, asked);
   }
+}
+
+/** The next attempt now: to end an instance that is quarantined, or to remove a disk that is in the way. */
+function broughtForward(holding: Holding): Change | undefined {
+  const { sandbox, readAt } = holding;
+  const isLater = (at: number | null) => at !== null && at > readAt;
+  const lease = inTheWay(holding);
+  if (lease === undefined) {
+    const waits = sandbox.diskAttempts > 0 && wantsDiskGone(sandbox) && isLater(sandbox.diskRetryAt);
+    return waits ? { sandbox: { diskRetryAt: readAt } } : undefined;
+  }
+  const waits = lease.phase === "quarantined" || lease.stopReason === "orphan";
+  if (!waits || !isLater(lease.nextAttemptAt)) return undefined;
+  return { leases: { [lease.instanceId]: { nextAttemptAt: readAt } } };
 }
 
 /** It is paused, or about to be: whoever needs it has it resumed, as a stopped one is started. */

@@ -136,8 +136,11 @@ function endedAt(sandbox: SandboxRow, at: number): string {
 
 function withoutInstance({ sandbox, debts }: Holding): string {
   if (sandbox.desired === "deleted") {
-    const retry = sandbox.diskRetryAt === null ? "" : `, at ${clockTime(sandbox.diskRetryAt)}`;
-    return `its disk is removed${retry}; then it is gone`;
+    const { diskRetryAt, diskAttempts } = sandbox;
+    const at = diskRetryAt === null ? "now" : `at ${clockTime(diskRetryAt)}`;
+    if (diskAttempts > 0)
+      return `its disk could not be removed ${times(diskAttempts)}; the next attempt is ${at}, and so on for ever`;
+    return `its disk is removed${diskRetryAt === null ? "" : `, ${at}`}; then it is gone`;
   }
   if (debts.length > 0) return "the next use starts it; what was abandoned is hunted on";
   return sandbox.failure === null ? "the next use starts it" : "an explicit start tries again";
@@ -175,6 +178,10 @@ function instanceInfo(lease: Lease): InstanceInfo {
     ...(nextAttemptAt !== null && { nextAttemptAt: iso(nextAttemptAt) }),
     ...(lastError !== null && { lastError }),
   };
+}
+
+function times(count: number): string {
+  return count === 1 ? "once" : `${count} times`;
 }
 
 function because(reason: string | null): string {

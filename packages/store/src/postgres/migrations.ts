@@ -189,4 +189,7 @@ export const migrations: readonly string[] = [
     ('reserved', 'creating', 'starting', 'live', 'pausing', 'paused', 'resuming', 'stop_due', 'stopping',
      'quarantined', 'debt', 'gone'));
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN disk_attempts BIGINT NOT NULL DEFAULT 0;
+  `,
 ];

@@ -170,6 +170,7 @@ function upgradedSandbox(id: string): Ledger["sandbox"] {
     lastDeath: null,
     diskHistory: null,
     diskRetryAt: null,
+    diskAttempts: 0,
     ports: [],
     restoresFrom: null,
   };

@@ -350,4 +350,7 @@ export const migrations: readonly string[] = [
   INSERT INTO instance SELECT * FROM instance_2;
   DROP TABLE instance_2;
   `,
+  `
+  ALTER TABLE sandbox ADD COLUMN disk_attempts INTEGER NOT NULL DEFAULT 0;
+  `,
 ];
