@@ -28,7 +28,14 @@ export interface KeeperLinkOptions {
   readonly socketPath: string;
   readonly secret: string;
   readonly fence: number;
+  /** Around every request, for whoever watches: it may add headers, and must send exactly once. */
+  readonly around?: AroundCall | undefined;
 }
+
+export type AroundCall = (
+  call: Pick<KeeperCall, "method" | "path">,
+  send: (headers: Record<string, string>) => Promise<Response>,
+) => Promise<Response>;
 
 export interface KeeperCall {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
@@ -176,14 +183,20 @@ export class KeeperLink {
     };
   }
 
-  async #fetch(call: KeeperCall): Promise<Response> {
+  #fetch(call: KeeperCall): Promise<Response> {
+    const { around } = this.#options;
+    if (around === undefined) return this.#fetchWith(call, {});
+    return around(call, (headers) => this.#fetchWith(call, headers));
+  }
+
+  async #fetchWith(call: KeeperCall, more: Record<string, string>): Promise<Response> {
     const { method, path, body, headers, signal } = call;
     const { socketPath } = this.#options;
     try {
       return await fetch(`http://keeper/v1${path}`, {
         unix: socketPath,
         method,
-        headers: { ...headers, ...this.#headers(call) },
+        headers: { ...more, ...headers, ...this.#headers(call) },
         ...(body !== undefined && { body }),
         ...(signal !== undefined && { signal }),
         // A command may be silent for hours: its own timeout ends it, not ours.

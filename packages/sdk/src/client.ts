@@ -13,6 +13,19 @@ export interface ConnectOptions extends ServerAddress {
   fetch?: Fetch | undefined;
   /** How long a call that may safely be repeated goes on trying while the server is away. Default: 30 s. */
   patienceMs?: number | undefined;
+  /**
+   * The W3C `traceparent` of what is being done now, if it is traced: the server's spans, if it makes any, go into the
+   * same trace.
+   * @example
+   * import { context, propagation } from "@opentelemetry/api";
+   * const traceparent = () => {
+   *   const carrier: { traceparent?: string } = {};
+   *   propagation.inject(context.active(), carrier);
+   *   return carrier.traceparent;
+   * };
+   * const sandbox = await Sandbox.get("issue-42", { traceparent });
+   */
+  traceparent?: (() => string | undefined) | undefined;
 }
 
 /** One request. `again: "safe"` says that sending it twice does no more than sending it once. */
@@ -48,6 +61,7 @@ export class Client {
   readonly #token: string | undefined;
   readonly #fetch: Fetch;
   readonly #carried: () => Carries;
+  readonly #traceparent: (() => string | undefined) | undefined;
   /** A server that has answered once and is now away is restarting; one that never did is not there. */
   #answered = false;
 
@@ -61,6 +75,7 @@ export class Client {
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
     this.patienceMs = options.patienceMs ?? DEFAULT_PATIENCE_MS;
     this.#carried = carried;
+    this.#traceparent = options.traceparent;
   }
 
   /** Finds the address and the token. Sends nothing yet. */
@@ -75,7 +90,8 @@ export class Client {
       const [before, { turn = before.turn, claim = before.claim }] = [this.#carried(), held()];
       return { turn, claim };
     };
-    const carrying = new Client({ url, token: this.#token }, { fetch: this.#fetch, patienceMs }, both);
+    const options = { fetch: this.#fetch, patienceMs, traceparent: this.#traceparent };
+    const carrying = new Client({ url, token: this.#token }, options, both);
     carrying.#answered = this.#answered;
     return carrying;
   }
@@ -141,7 +157,9 @@ export class Client {
 
   #init(call: Call): RequestInit {
     const { turn, claim } = this.#carried();
+    const traceparent = this.#traceparent?.();
     const headers = new Headers({
+      ...(traceparent !== undefined && { traceparent }),
       ...(turn !== undefined && { "Holdfast-Turn": turn }),
       ...(claim !== undefined && { "Holdfast-Claim": claim }),
       ...call.headers,

@@ -15,9 +15,12 @@ import { newId, newInstallationId, newServerId } from "./ids.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { listen } from "./listen.ts";
 import { createLog, type Log } from "./log.ts";
+import { keeperSpans } from "./observe/keeper-spans.ts";
 import { meteredProvider } from "./observe/metered-provider.ts";
 import { meteredStore } from "./observe/metered-store.ts";
 import { Meters } from "./observe/meters.ts";
+import { startTracing } from "./observe/start-tracing.ts";
+import type { Tracer } from "./observe/trace.ts";
 import { startPreviews } from "./previews/start-previews.ts";
 import { loadToken } from "./token.ts";
 
@@ -53,14 +56,16 @@ async function serve(config: Config): Promise<void> {
   const chosen = await chooseProviders(config, createProvider);
   for (const { name: check, detail, remedy } of chosen.without)
     log.warn("something optional is missing", { check, detail, remedy });
-  const lifecycle = createLifecycle(config, { store, chosen, log, meters });
+  const tracing = await startTracing(process.env, log);
+  const tracer = tracing?.tracer;
+  const lifecycle = createLifecycle(config, { store, chosen, log, meters, tracer });
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
   const secret = config.token ?? token.token;
   const isReady = () => notReady === undefined;
   const previews = await startPreviews(config, { sandboxes: lifecycle.sandboxes, isShared, log, isReady });
   const app = createApp({
-    ...{ lifecycle, previews, log, meters, token: () => secret, notReady: () => notReady },
+    ...{ lifecycle, previews, log, meters, tracer, token: () => secret, notReady: () => notReady },
     allowedOrigins: config.allowedOrigins,
   });
   const listening = listen(app, { ...config, isShared });
@@ -88,6 +93,7 @@ async function serve(config: Config): Promise<void> {
   await Promise.race([lifecycle.close(), systemClock.sleep(SHUTDOWN_GRACE_MS)]);
   const { holdings } = await store.list({ limit: 1000, states: ["running"] });
   await store.close();
+  await Promise.race([tracing?.close(), systemClock.sleep(SHUTDOWN_GRACE_MS)]);
   dataDir.release();
   goodbye({ running: holdings.map(({ sandbox }) => sandbox.name) });
   process.exit(0);
@@ -107,13 +113,18 @@ async function checkPlace(store: Store, { dataDir, dataDirMoved }: Config): Prom
 
 function createLifecycle(
   config: Config,
-  { store, chosen, log, meters }: { store: Store; chosen: Chosen; log: Log; meters: Meters },
+  parts: { store: Store; chosen: Chosen; log: Log; meters: Meters; tracer: Tracer | undefined },
 ): Lifecycle<KeeperLink> {
+  const { store, chosen, log, meters, tracer } = parts;
   const { providers } = chosen;
+  const around = tracer === undefined ? undefined : keeperSpans(tracer);
   return new Lifecycle<KeeperLink>({
     store,
-    providers: new Map(providers.map((one) => [one.kind, meteredProvider(one, { meters })])),
-    door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence }),
+    providers: new Map(providers.map((one) => [one.kind, meteredProvider(one, { meters, tracer })])),
+    door: ({ address, secret, fence }) => new KeeperLink({ socketPath: address.path, secret, fence, around }),
+    ...(tracer !== undefined && {
+      around: (name, work) => tracer.within({ name, kind: "internal" }, work),
+    }),
     clock: systemClock,
     random: Math.random,
     newId,

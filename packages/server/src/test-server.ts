@@ -9,7 +9,6 @@ import type { Log } from "./log.ts";
 import { meteredProvider } from "./observe/metered-provider.ts";
 import { meteredStore } from "./observe/metered-store.ts";
 import { Meters } from "./observe/meters.ts";
-import type { Tracer } from "./observe/trace.ts";
 import { PreviewPlace } from "./previews/preview-name.ts";
 
 /** Time that stands still until a test moves it. Who sleeps is woken when it has passed. */
@@ -80,7 +79,6 @@ export class TestServer {
   /** What the server logged. */
   readonly lines: { message: string; fields: Record<string, unknown> }[] = [];
   readonly #log = recorder(this.lines);
-  tracer: Tracer | undefined;
   #config = config;
   lifecycle = this.#newLifecycle();
   app = this.appWith({ maxRequests: 100 });
@@ -111,9 +109,9 @@ export class TestServer {
   }
 
   appWith({ maxRequests }: { maxRequests: number }): App {
-    const { lifecycle, meters, tracer } = this;
+    const { lifecycle, meters } = this;
     return createApp({
-      ...{ lifecycle, meters, tracer },
+      ...{ lifecycle, meters },
       previews: this.previews,
       log: this.#log,
       token: () => "token",
@@ -144,8 +142,8 @@ export class TestServer {
   }
 
   #newLifecycle(): Lifecycle<KeeperLink> {
-    const { provider, clock, meters, tracer } = this;
-    const metered: Provider = meteredProvider(provider, { meters, tracer });
+    const { provider, clock, meters } = this;
+    const metered: Provider = meteredProvider(provider, { meters });
     return new Lifecycle<KeeperLink>({
       store: meteredStore(this.store, meters),
       providers: new Map([["fake", metered]]),

@@ -52,6 +52,7 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
   const guard =
     (path: string, handler: Handler): BunHandler =>
     async (request, server) => {
+      const startedAt = performance.now();
       try {
         checkSecret(request, secret);
         admission.checkFence(request.headers.get(FENCE_HEADER));
@@ -59,7 +60,7 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
         const leave = door.enter(path, request);
         const busy: Promise<unknown>[] = [];
         try {
-          return await handler(callOf({ request, server, door, busy }));
+          return timed(request, await handler(callOf({ request, server, door, busy })), startedAt);
         } finally {
           if (busy.length === 0) leave();
           else void Promise.allSettled(busy).then(leave);
@@ -73,6 +74,13 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
   return Object.fromEntries(
     Object.entries(routes).map(([path, methods]) => [path, guardedMethods(path, methods)]),
   );
+}
+
+/** Whoever traces a call is told how long it took here: a keeper has no way to a collector. */
+function timed(request: Request, response: Response | undefined, startedAt: number): Response | undefined {
+  if (request.headers.has("traceparent"))
+    response?.headers.set("Server-Timing", `keeper;dur=${(performance.now() - startedAt).toFixed(3)}`);
+  return response;
 }
 
 export function errorResponse(error: unknown): Response {

@@ -21,7 +21,7 @@ export function observed(options: {
     const sender = parseTraceparent(c.req.header("traceparent"));
     const span = tracer?.root(sender, { name: "request", kind: "server" });
     const trace = span?.context.traceId ?? sender?.traceId;
-    const operation = new Operation({ requestId, span, trace, log, meters });
+    const operation = new Operation({ requestId, span, tracer, trace, log, meters });
     c.set("operation", operation);
     c.header("Holdfast-Request-Id", requestId);
     operation.received(lengthOf(c.req.header("content-length")));

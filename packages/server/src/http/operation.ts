@@ -2,7 +2,7 @@ import type { Holding } from "@holdfast/core";
 import type { CommandState, SessionCommandState } from "@holdfast/protocol";
 import type { Log } from "../log.ts";
 import type { Meters } from "../observe/meters.ts";
-import type { Span } from "../observe/trace.ts";
+import type { Span, Tracer } from "../observe/trace.ts";
 
 /** What is told of a request when it is over. Nothing of it comes from a body, a query or a header's secret. */
 interface Told {
@@ -16,6 +16,7 @@ interface Told {
 export class Operation {
   readonly requestId: string;
   readonly span: Span | undefined;
+  readonly #tracer: Tracer | undefined;
   readonly #trace: string | undefined;
   readonly #log: Log;
   readonly #meters: Meters;
@@ -34,12 +35,14 @@ export class Operation {
   constructor(options: {
     requestId: string;
     span: Span | undefined;
+    tracer: Tracer | undefined;
     trace: string | undefined;
     log: Log;
     meters: Meters;
   }) {
     this.requestId = options.requestId;
     this.span = options.span;
+    this.#tracer = options.tracer;
     this.#trace = options.trace;
     this.#log = options.log;
     this.#meters = options.meters;
@@ -66,7 +69,9 @@ export class Operation {
 
   /** A command was run, and took so long itself. */
   ran(state: CommandState | SessionCommandState): void {
-    if (state.status !== "lost") this.#commandMs = state.durationMs;
+    if (state.status === "lost") return;
+    this.#commandMs = state.durationMs;
+    this.#tracer?.was({ name: "command", kind: "internal", ms: state.durationMs });
   }
 
   /** It is a WebSocket now, and ends when that does. */

@@ -33,7 +33,7 @@ import { SnapshotTender } from "./snapshot-tender.ts";
 import { Snapshots } from "./snapshots.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Turns } from "./turns.ts";
-import type { NewId } from "./waker.ts";
+import type { Around, NewId } from "./waker.ts";
 import { Watcher } from "./watcher.ts";
 import { activityOf, explain } from "./why.ts";
 
@@ -61,6 +61,7 @@ export interface LifecycleDeps<Link extends KeeperControl> {
   readonly config: LifecycleConfig;
   /** This server, among those that share the store. */
   readonly owner: string;
+  readonly around?: Around | undefined;
 }
 
 /** What is there, for whoever watches the server. */
@@ -143,6 +144,7 @@ export class Lifecycle<Link extends KeeperControl> {
       bell,
       newId,
       claims,
+      around: deps.around,
       wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
     this.snapshots = snapshots;

@@ -47,7 +47,7 @@ import {
 import type { Room } from "./room.ts";
 import { checkSupported } from "./supported.ts";
 import { withUse } from "./use.ts";
-import { claimOf, type InUse, type NewId, Waker } from "./waker.ts";
+import { type Around, claimOf, type InUse, type NewId, Waker } from "./waker.ts";
 
 /** A follower of a quiet timeline is told that it is quiet, so that a proxy does not cut it off. */
 const QUIET_MS = 15_000;
@@ -68,6 +68,7 @@ export interface SandboxesDeps<Link extends KeeperControl> {
   /** Whether the times in what was read, or is about to be written, are those of a clock that was set since. */
   readonly wasAbsent: (readAt: number) => Promise<boolean>;
   readonly claims: Pick<ClaimDesk, "lapsed">;
+  readonly around?: Around | undefined;
 }
 
 /** What users do with sandboxes. It writes wishes into rows, lets the reconciler act, and reports what became true. */

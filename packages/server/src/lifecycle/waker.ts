@@ -44,6 +44,9 @@ export type NewId = (
   kind: "sandbox" | "instance" | "secret" | "turn" | "claim" | "snapshot" | "port",
 ) => string;
 
+/** Around what a caller waits for, for whoever watches. It does the work exactly once. */
+export type Around = <T>(what: "wake", work: () => Promise<T>) => Promise<T>;
+
 /** A sandbox that runs, and the line to its keeper. */
 export interface InUse<Link> {
   readonly holding: Holding;
@@ -63,6 +66,7 @@ export interface WakerDeps<Link extends KeeperControl> {
   readonly bell: Bell;
   readonly clock: Clock;
   readonly newId: NewId;
+  readonly around?: Around | undefined;
   /** The whole way again, with all its checks. */
   readonly use: (idOrName: string, asked: Asked) => Promise<InUse<Link>>;
 }
@@ -85,7 +89,13 @@ export class Waker<Link extends KeeperControl> {
   }
 
   /** Makes it run: waits for a stop that is under way, then launches. */
-  async wake(first: Holding, asked: Asked = {}): Promise<InUse<Link>> {
+  wake(first: Holding, asked: Asked = {}): Promise<InUse<Link>> {
+    const { around } = this.#deps;
+    const work = () => this.#wake(first, asked);
+    return around === undefined ? work() : around("wake", work);
+  }
+
+  async #wake(first: Holding, asked: Asked): Promise<InUse<Link>> {
     const { store, reconciler, clock } = this.#deps;
     const until = clock.now() + PATIENCE_MS;
     let holding: Holding | undefined = first;

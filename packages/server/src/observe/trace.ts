@@ -65,10 +65,11 @@ export class Tracer {
     }
   }
 
-  /** What was done within the running span and is over already. */
-  was(options: SpanOptions & { readonly startedAt: number }): void {
+  /** What took so long within the running span, and ended just now. */
+  was({ ms, ...options }: SpanOptions & { readonly ms: number }): void {
     const parent = this.#running.getStore();
-    if (parent !== undefined && !parent.isOver) new Span(parent.context, options, this.#export).end();
+    if (parent === undefined || parent.isOver) return;
+    new Span(parent.context, { ...options, startedAt: epochMs() - ms }, this.#export).end();
   }
 }
 
@@ -146,6 +147,10 @@ export function parseTraceparent(text: string | undefined): SpanContext | undefi
   if (match === undefined || match === null) return undefined;
   const [, traceId = "", spanId = "", flags = ""] = match;
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+export function traceparentOf({ traceId, spanId, sampled }: SpanContext): string {
+  return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
 function epochMs(): number {
