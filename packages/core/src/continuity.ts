@@ -49,6 +49,11 @@ export function lossesOf(
   return isLoss ? (sandbox.diskHistory?.lost ?? []) : [];
 }
 
+/** Of a sandbox that begins with a snapshot: what its first instance has not of what the snapshot was taken of. */
+export function beginsWithout(lost: readonly string[]): DiskHistory | null {
+  return lost.length === 0 ? null : { ...WHOLE, lost };
+}
+
 /** What a launch found of the disk, as it is written down. Who never lived has lost nothing. */
 export function diskFound(
   { lastDeath, policy, diskHistory }: SandboxRow,

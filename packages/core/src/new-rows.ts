@@ -1,3 +1,4 @@
+import type { DiskHistory } from "./continuity.ts";
 import type { Lease, SandboxRow } from "./lease.ts";
 import type { NewSandbox } from "./store.ts";
 
@@ -8,11 +9,13 @@ export const TENANT = "default";
 export function newSandbox(
   asked: Pick<SandboxRow, "id" | "name" | "provider" | "spec" | "policy" | "labels"> & {
     readonly restoresFrom?: string | null;
+    readonly diskHistory?: DiskHistory | null;
   },
   now: number,
 ): NewSandbox {
   return {
     restoresFrom: null,
+    diskHistory: null,
     ...asked,
     tenantId: TENANT,
     desired: "active",
@@ -25,7 +28,6 @@ export function newSandbox(
     launchFailures: 0,
     failure: null,
     lastDeath: null,
-    diskHistory: null,
     diskRetryAt: null,
     diskAttempts: 0,
     ports: [],

@@ -96,12 +96,29 @@ export function noteOf(row: SnapshotRow): SnapshotNote {
   return { name, sandboxId, generation, origin, spec, labels, createdAt, expiresAt };
 }
 
-export function sizeOf({ parts }: Pick<SnapshotContent, "parts">): { files: number; sizeBytes: number } {
+type Parts = Pick<SnapshotContent, "parts">;
+
+export function sizeOf({ parts }: Parts): { files: number; sizeBytes: number } {
+  const there = parts.filter(({ leftOut }) => leftOut === undefined);
   return {
-    files: parts.reduce((sum, part) => sum + part.files, 0),
-    sizeBytes: parts.reduce((sum, part) => sum + part.sizeBytes, 0),
+    files: there.reduce((sum, part) => sum + part.files, 0),
+    sizeBytes: there.reduce((sum, part) => sum + part.sizeBytes, 0),
   };
 }
+
+/** What a sandbox that is made from it needs for itself: an image is shared by all of them. */
+export function copySizeOf({ parts }: Parts): number {
+  return sizeOf({ parts: parts.filter(({ image }) => image === undefined) }).sizeBytes;
+}
+
+/** What a sandbox that is made from it begins without, in words. */
+export function lossesIn({ parts }: Parts): string[] {
+  return parts.some(({ name, leftOut }) => name === LAYER && leftOut) ? [CONTAINERS_OWN_FILES] : [];
+}
+
+/** The name of the part that is an image. */
+export const LAYER = "layer";
+export const CONTAINERS_OWN_FILES = "the container's own files";
 
 /** What is to be done about a row, if anything. `found`: what the backend has under its id. */
 export type SnapshotStep =

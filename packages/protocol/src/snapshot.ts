@@ -11,14 +11,23 @@ export type SnapshotState = z.infer<typeof SnapshotState>;
 export const SnapshotOrigin = lazily(() => z.enum(["request", "fork", "reap", "import"]));
 export type SnapshotOrigin = z.infer<typeof SnapshotOrigin>;
 
-export const SnapshotPart = lazily(() =>
+const PlainPart = lazily(() =>
   z.object({
-    /** `workspace`, `home`. */
+    /** `workspace`, `home`; of a container also `layer`: what its file system has beyond its image. */
     name: z.string(),
     /** Everything that has a name in it: files, directories, links. */
     files: z.number().int(),
     /** What the files contain; a hole counts as the zeros that it reads as. */
     sizeBytes: z.number().int(),
+  }),
+);
+
+export const SnapshotPart = lazily(() =>
+  PlainPart.extend({
+    /** Of a layer: the id of the image that holds it, which is its checksum. */
+    image: z.string().optional(),
+    /** It was a part of the sandbox, and is not in this: an archive does not take it along. */
+    leftOut: z.literal(true).optional(),
   }),
 );
 export type SnapshotPart = z.infer<typeof SnapshotPart>;
@@ -91,7 +100,9 @@ export const SnapshotManifest = lazily(() =>
     generation: z.number().int(),
     image: z.string().optional(),
     createdAt: z.string(),
-    parts: z.array(SnapshotPart),
+    parts: z.array(PlainPart),
+    /** What the sandbox had beside that, and the archive has not. */
+    leftOut: z.array(PlainPart).optional(),
     /** Of everything between this entry and the end mark. */
     checksum: z.string().optional(),
   }),

@@ -6,6 +6,7 @@ import { UsageError } from "../failure.ts";
 import { findSnapshot } from "../find-snapshot.ts";
 import { print, printJson, write } from "../print.ts";
 import { ProgressLine } from "../progress-line.ts";
+import { paint } from "../style.ts";
 import { amount } from "../units.ts";
 
 export function define(command: Command): void {
@@ -22,6 +23,7 @@ async function exportSnapshot(meant: string, options: { file?: string }, command
     throw new UsageError("an archive is no text", "Name a --file, or send it on with | or >.");
   const snapshot = await findSnapshot(client, meant);
   const archive = await snapshot.export();
+  await sayLeftOut(snapshot);
   const { file } = options;
   const { sizeBytes } = snapshot.info;
   if (file === undefined) return pour(archive, { out: process.stdout, sizeBytes, quiet });
@@ -38,6 +40,16 @@ async function exportSnapshot(meant: string, options: { file?: string }, command
   }
   if (output === "json") return printJson(snapshot.info);
   if (!quiet) await print(`${file}\n`);
+}
+
+/** To whoever looks on: stdout may be the archive. */
+async function sayLeftOut({ info }: Snapshot): Promise<void> {
+  const leftOut = info.parts.filter(({ image, leftOut }) => image !== undefined || leftOut);
+  for (const { name, files, sizeBytes } of leftOut)
+    await write(
+      process.stderr,
+      `${paint("yellow", "note:", process.stderr)} the ${name} (${files} files, ${amount(sizeBytes)}) does not travel in an archive\n`,
+    );
 }
 
 async function pour(
@@ -63,4 +75,5 @@ Examples:
   holdfast export before-upgrade | ssh other holdfast import - --name before-upgrade
   holdfast export before-upgrade | gzip > before.tar.gz
 
-One tar archive, which every provider can take. Its first entry, manifest.json, says what is in it, with a checksum.`;
+One tar archive, which every provider can take. Its first entry, manifest.json, says what is in it, with a checksum, and
+what is left out: what was installed into a container (its layer) stays with its provider.`;

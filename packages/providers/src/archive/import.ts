@@ -23,7 +23,8 @@ export async function importInto(
     );
     const content = await measure(trees, { checksum: true, signal });
     if (manifest.checksum !== undefined && manifest.checksum !== content.checksum) throw damaged();
-    return content;
+    const leftOut = (manifest.leftOut ?? []).map((part) => ({ ...part, leftOut: true as const }));
+    return { ...content, parts: [...content.parts, ...leftOut] };
   } catch (error) {
     if (!(error instanceof TarError)) throw error;
     throw new HoldfastError("invalid_argument", `the archive cannot be read: ${error.message}`, {

@@ -1,5 +1,5 @@
 import type { SnapshotContent, SnapshotNote } from "@holdfast/core";
-import { HoldfastError, SnapshotManifest } from "@holdfast/protocol";
+import { HoldfastError, SnapshotManifest, type SnapshotPart } from "@holdfast/protocol";
 import { paddingOf, type TarMember, tarHeader } from "@holdfast/protocol/tar";
 
 const NAME = "manifest.json";
@@ -12,7 +12,8 @@ export function manifestEntry(note: SnapshotNote, { parts, checksum }: SnapshotC
     holdfast: 1,
     ...{ name, sandboxId, generation, createdAt: new Date(createdAt).toISOString() },
     ...(spec.image !== undefined && { image: spec.image }),
-    parts: [...parts],
+    parts: parts.filter(({ image, leftOut }) => image === undefined && leftOut === undefined),
+    ...leftOutOf(parts),
     ...(checksum !== null && { checksum }),
   };
   const text = Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`);
@@ -21,6 +22,14 @@ export function manifestEntry(note: SnapshotNote, { parts, checksum }: SnapshotC
     ...{ sizeBytes: text.length, mtime: Math.floor(createdAt / 1000) },
   });
   return Buffer.concat([header, text, Buffer.alloc(paddingOf(text.length))]);
+}
+
+/** An image would be loaded by a daemon as root, under whatever name it says: no archive that anybody may have made has one. */
+function leftOutOf(parts: readonly SnapshotPart[]): Pick<SnapshotManifest, "leftOut"> {
+  const leftOut = parts
+    .filter(({ image, leftOut }) => image !== undefined || leftOut)
+    .map(({ name, files, sizeBytes }) => ({ name, files, sizeBytes }));
+  return leftOut.length === 0 ? {} : { leftOut };
 }
 
 /** From what should be an archive's first entry. */

@@ -17,7 +17,10 @@ export interface ContainerView {
   readonly ref: InstanceRef;
   readonly plan: LaunchPlan;
   readonly createdAt: number;
+  /** As the spec says it. */
   readonly imageName: string;
+  /** That name, or the id of an image which has a snapshot's own files, too. */
+  readonly madeOf: string;
   readonly image: Image;
   readonly account: Account;
   readonly ids: UserIds;
@@ -39,9 +42,9 @@ const TMP_MIB = 1024;
 
 /** The whole request that makes the container: who it is, what it sees, what it may do, and the keeper as its first process. */
 export function containerBody(view: ContainerView): Record<string, unknown> {
-  const { ref, plan, account, imageName, createdAt } = view;
+  const { ref, plan, account, madeOf, createdAt } = view;
   return {
-    Image: imageName,
+    Image: madeOf,
     Labels: instanceLabels(ref, { ...plan, createdAt, spec: specHash(view) }),
     Hostname: plan.hostname,
     User: `${account.uid}:${account.gid}`,

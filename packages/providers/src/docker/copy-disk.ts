@@ -1,14 +1,16 @@
 import { readFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { CopyOptions, SandboxRef } from "@holdfast/core";
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError, type SnapshotPart } from "@holdfast/protocol";
 import { readTar, TarError, type TarMember } from "@holdfast/protocol/tar";
 import { unpack } from "../archive/unpack.ts";
 import { isCode, writeDurably } from "../local/atomic-file.ts";
 import { FILE_PARTS } from "../local/disk.ts";
 import { isRoot, SNAPSHOT_UID } from "../local/host-user.ts";
 import type { Layout } from "../local/layout.ts";
+import type { Draft } from "../local/snapshot-vault.ts";
 import type { DockerApi } from "./api.ts";
+import { copyLayer } from "./copy-layer.ts";
 import { instancesOf } from "./discover.ts";
 import { pointDoors } from "./doors.ts";
 import type { Container } from "./engine-types.ts";
@@ -17,6 +19,7 @@ import { placeOfPart } from "./inside.ts";
 import { findLayer } from "./layer.ts";
 import { containerName, type DiskPart } from "./names.ts";
 import { setPaused } from "./pause.ts";
+import type { SnapshotImages } from "./snapshot-images.ts";
 
 /** In a draft: the container that was paused for it, in case nobody lives to let it go on. */
 const PAUSED = "paused";
@@ -26,10 +29,18 @@ const LAST_CALL_MS = 10_000;
 export interface Daemon {
   readonly api: DockerApi;
   readonly layout: Layout;
+  readonly images: SnapshotImages;
 }
 
-/** The volumes of a sandbox into a draft, through the daemon, while the container is paused. */
-export async function copyDisk(of: SandboxRef, draft: string, options: CopyOptions & Daemon): Promise<void> {
+/**
+ * The volumes of a sandbox into a draft, through the daemon, and the container's own files into an image, while the
+ * container is paused: all of one moment.
+ */
+export async function copyDisk(
+  of: SandboxRef,
+  { dir: draft, snapshotId }: Draft,
+  options: CopyOptions & Daemon,
+): Promise<SnapshotPart[]> {
   const { api, layout, signal } = options;
   const container = await containerOf(of, options);
   if (container === undefined) throw noContainer(of);
@@ -39,7 +50,9 @@ export async function copyDisk(of: SandboxRef, draft: string, options: CopyOptio
   else if (container.State.Status !== "paused") await pointDoors(layout, of, { run: draft, bundle: draft });
   try {
     if (isRunning) await setPaused(api, container.Id, { to: "pause", signal });
+    const layer = await copyLayer(container, { dir: draft, snapshotId }, options);
     for (const part of FILE_PARTS) await copyPart(part, container.Id, draft, options);
+    return layer;
   } finally {
     if (isRunning) await letGo(draft, options);
   }
@@ -75,13 +88,14 @@ async function copyPart(
   }
 }
 
-/** The daemon names everything by the last name of the path that it was asked for. */
+/** Docker names everything by the last name of the path that it was asked for; Podman by none, if nothing runs there. */
 async function* renamed(
   members: AsyncIterable<TarMember>,
   from: string,
   to: string,
 ): AsyncGenerator<TarMember> {
   const rename = (path: Uint8Array): Uint8Array => {
+    if (path[0] === SLASH) return Buffer.concat([Buffer.from(to), path]);
     const isBelow = Buffer.from(path.subarray(0, from.length)).toString("latin1") === from;
     return isBelow ? Buffer.concat([Buffer.from(to), path.subarray(from.length)]) : path;
   };
@@ -91,10 +105,12 @@ async function* renamed(
   }
 }
 
+const SLASH = 0x2f;
+
 /** The one that runs, or the one that waits for the next generation: both see the volumes. */
 async function containerOf(
   of: SandboxRef,
-  { api, layout, signal }: Daemon & Pick<CopyOptions, "signal">,
+  { api, layout, signal }: Pick<Daemon, "api" | "layout"> & Pick<CopyOptions, "signal">,
 ): Promise<Container | undefined> {
   const [instance] = await instancesOf(of, { api, layout, signal });
   if (instance !== undefined) return inspectContainer(api, containerName(instance), signal);

@@ -5,11 +5,13 @@ import { type Layout, makeLayout } from "../local/layout.ts";
 import { sameInstance } from "../local/marker.ts";
 import { legacyIdOf } from "../local/name.ts";
 import { exists } from "../local/remove-tree.ts";
+import { snapshotDir } from "../local/snapshot-dir.ts";
 import type { MountRules } from "../mounts.ts";
 import type { AccountTexts } from "./account.ts";
 import type { DockerApi } from "./api.ts";
 import { ensureBundle } from "./bundle-volume.ts";
 import { placesInMemory } from "./container.ts";
+import { imageOfSnapshot } from "./copy-layer.ts";
 import { lookIntoImage, withoutDraft } from "./draft.ts";
 import { type Container, type Image, type Info, isPodman } from "./engine-types.ts";
 import { fillDisk } from "./fill-disk.ts";
@@ -24,6 +26,7 @@ import { ensureNetwork } from "./network.ts";
 import { NEVER, place } from "./place.ts";
 import { markStarted, startedAfter, writeBoot } from "./run-dir.ts";
 import { settleIn } from "./settle-in.ts";
+import type { SnapshotImages } from "./snapshot-images.ts";
 import { tarOf } from "./tar.ts";
 import { type Account, accountIn, assertUser, plainAccount, userIdsOf } from "./user.ts";
 
@@ -34,6 +37,7 @@ export interface LaunchContext {
   readonly defaultImage: string;
   readonly info: Info;
   readonly accounts: ImageAccounts;
+  readonly images: SnapshotImages;
   /** What of the host sandboxes may see. */
   readonly mounts: Omit<MountRules, "asRoot">;
   /** How keepers are reached on this daemon. */
@@ -54,10 +58,11 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   const holder = await withoutLayer(left, ref, context);
 
   const imageName = plan.spec.image ?? context.defaultImage;
-  const image = await requireImage(api, imageName, signal);
+  const ofSnapshot = await imageIn(plan, context);
+  const image = ofSnapshot ?? (await requireImage(api, imageName, signal));
   const account = await accountFor(ref, plan, { ...context, image, holder });
   await ensureNetwork(ref, { ...context, network: plan.spec.network });
-  const making = { ...context, imageName, image, account };
+  const making = { ...context, imageName, madeOf: ofSnapshot?.Id ?? imageName, image, account };
   const { id, startedBefore } = await place(holder, ref, plan, making);
   const { fromSnapshot: snapshotId } = plan;
   if (snapshotId !== undefined) await fillDisk(ref, { api, layout, snapshotId, container: id, account });
@@ -74,6 +79,14 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   signal.throwIfAborted();
   await markStarted(dir, startedBefore);
   await startContainer(api, id, name);
+}
+
+/** With a snapshot's own files in it, where the container is to begin with some. */
+async function imageIn({ fromSnapshot }: LaunchPlan, context: LaunchContext): Promise<Image | undefined> {
+  const { layout, images, signal } = context;
+  if (fromSnapshot === undefined) return undefined;
+  const dir = snapshotDir(layout, fromSnapshot);
+  return imageOfSnapshot({ dir, snapshotId: fromSnapshot }, { images, signal });
 }
 
 /** Its boot message, and where the daemon does not see it on our disk, its program too. */

@@ -6,8 +6,11 @@ export interface Container {
   readonly Name: string;
   readonly Created: string;
   readonly Image: string;
-  readonly Config: { readonly Labels: Readonly<Record<string, string>> | null };
+  readonly Config: { readonly Labels: Readonly<Record<string, string>> | null; readonly User?: string };
   readonly State: ContainerState;
+  readonly HostConfig?: { readonly Tmpfs?: Readonly<Record<string, string>> | null };
+  /** Of what it has beyond its image; only where it was asked for. */
+  readonly SizeRw?: number;
   readonly NetworkSettings?: {
     /** By their names. */
     readonly Networks?: Readonly<Record<string, { readonly NetworkID?: string }>> | null;
@@ -52,9 +55,22 @@ export interface Network {
   readonly Labels: Readonly<Record<string, string>> | null;
 }
 
+/** A path in a container that is not as its image has it. */
+export interface Change {
+  readonly Path: string;
+}
+
+export interface ListedImage {
+  readonly RepoTags: readonly string[] | null;
+  readonly Labels: Readonly<Record<string, string>> | null;
+}
+
 export interface Image {
   readonly Id: string;
-  readonly Config: { readonly Env?: readonly string[] | null } | null;
+  readonly Config: {
+    readonly Env?: readonly string[] | null;
+    readonly Labels?: Readonly<Record<string, string>> | null;
+  } | null;
 }
 
 export interface Info {

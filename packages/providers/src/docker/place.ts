@@ -40,7 +40,7 @@ export async function place(
   holder: Holder,
   ref: InstanceRef,
   plan: LaunchPlan,
-  context: LaunchContext & { imageName: string; image: Image; account: Account },
+  context: LaunchContext & { imageName: string; madeOf: string; image: Image; account: Account },
 ): Promise<Placed> {
   const { api, layout, signal, now } = context;
   const view = await viewOf(ref, plan, context);
@@ -76,7 +76,7 @@ async function viewOf(
   plan: LaunchPlan,
   context: Parameters<typeof place>[3],
 ): Promise<ContainerView> {
-  const { layout, info, now, imageName, image, account } = context;
+  const { layout, info, now, imageName, madeOf, image, account } = context;
   const ids = userIdsOf(info);
   const asRoot = account.uid === 0 && ids === "any";
   const hostMounts = await resolveMounts(plan.spec.mounts, { ...context.mounts, asRoot });
@@ -86,7 +86,8 @@ async function viewOf(
   const { reach, keeperBundle } = context;
   const engine = isPodman(info) ? "podman" : "docker";
   const way = { doors: doorsOf(layout, ref), reach, keeperBundle };
-  return { ref, plan, createdAt: now, imageName, image, account, ids, engine, hostMounts, limits, ...way };
+  const made = { imageName, madeOf, image };
+  return { ref, plan, createdAt: now, ...made, account, ids, engine, hostMounts, limits, ...way };
 }
 
 function notOurFiles(): HoldfastError {

@@ -4,7 +4,7 @@ import type { InstanceRef, LaunchPlan, Provider, SandboxRef } from "@holdfast/co
 import { HoldfastError } from "@holdfast/protocol";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { SandboxLocks } from "../local/sandbox-locks.ts";
-import { createSnapshotVault } from "../local/snapshot-vault.ts";
+import { createSnapshotVault, removeUnused } from "../local/snapshot-vault.ts";
 import { namingStorage } from "../local/storage.ts";
 import type { AllowedMount } from "../mounts.ts";
 import { DockerApi } from "./api.ts";
@@ -32,6 +32,7 @@ import { probeDocker } from "./probe.ts";
 import { Pulls } from "./pull.ts";
 import { type Decided, decideReach } from "./reach.ts";
 import { untilReady } from "./ready.ts";
+import { SnapshotImages } from "./snapshot-images.ts";
 import { stopInstance } from "./stop.ts";
 import { removeAbandoned, TRIAL_TIMEOUT_MS } from "./trial.ts";
 import { recall, remember } from "./trial-memory.ts";
@@ -69,6 +70,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   const layout = layoutOf(join(dataDir, "docker"));
   const locks = new SandboxLocks(layout);
   const accounts = new ImageAccounts();
+  const images = new SnapshotImages({ api, layout });
   const farDisk = new FarDisk(api);
   const mounts = { allowed: options.allowedMounts ?? [], dataDir };
   let known: Info | undefined;
@@ -92,7 +94,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     how: { signal: AbortSignal; reach: Reach },
   ): Promise<void> => {
     const { signal } = how;
-    const machine = { api, layout, keeperBundle, defaultImage, accounts, mounts };
+    const machine = { api, layout, keeperBundle, defaultImage, accounts, images, mounts };
     const context = { ...machine, ...how, info: await info(signal), now: Date.now() };
     await alone(ref, signal, () => withNetwork(context, () => beginLaunch(ref, plan, context)));
     await untilReady(ref, { api, layout, signal });
@@ -152,6 +154,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
         if (seen.state === "absent") {
           await forgetFilled(layout, ref);
           await removeDoors(layout, ref);
+          // It may have been the last that was made from a snapshot; if that cannot be seen now, it is looked at again.
+          await removeUnused({ layout, locks, elsewhere: images }, signal).catch(() => undefined);
         }
         const network = await removeNetwork(ref, { api, layout, signal });
         return { ...seen, detail: `${seen.detail}; ${network}` };
@@ -163,8 +167,9 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     snapshots: createSnapshotVault({
       layout,
       locks,
-      copyDisk: (of, draft, options) => copyDisk(of, draft, { ...options, api, layout }),
+      copyDisk: (of, draft, options) => copyDisk(of, draft, { ...options, api, layout, images }),
       letGo: (draft) => letGo(draft, { api }),
+      elsewhere: images,
     }),
   };
   return provider;

@@ -9,6 +9,7 @@ import type { Info } from "./engine-types.ts";
 import { ImageAccounts } from "./image-accounts.ts";
 import { containerName } from "./names.ts";
 import { untilReady } from "./ready.ts";
+import { SnapshotImages } from "./snapshot-images.ts";
 import { stopInstance } from "./stop.ts";
 import type { DockerMachine } from "./test-machine.ts";
 
@@ -102,6 +103,7 @@ async function beginWith(api: DockerApi, machine: DockerMachine, ref: InstanceRe
     keeperBundle,
     defaultImage: daemon.images.debian,
     accounts: new ImageAccounts(),
+    images: new SnapshotImages({ api, layout }),
     mounts: { allowed: [], dataDir: machine.dataDir },
     now: Date.now(),
     reach: machine.reach,

@@ -91,7 +91,10 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     snapshots: createSnapshotVault({
       layout,
       locks,
-      copyDisk: (of, draft, options) => copyDisk(layout, of, draft, options),
+      copyDisk: async (of, { dir }, options) => {
+        await copyDisk(layout, of, dir, options);
+        return [];
+      },
     }),
   };
 }

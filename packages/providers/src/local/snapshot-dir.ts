@@ -61,6 +61,11 @@ export async function readSnapshot(layout: Layout, ref: SnapshotRef): Promise<Fo
   return found?.ref.installationId === ref.installationId ? found : undefined;
 }
 
+/** Whether there is a whole one of this id, whoever's. */
+export async function hasSnapshot(layout: Layout, snapshotId: string): Promise<boolean> {
+  return (await readRecord(layout, snapshotId)) !== undefined;
+}
+
 export async function listSnapshots(layout: Layout): Promise<FoundSnapshot[]> {
   const names = (await listOrNothing(layout.snapshots)).filter(isSafeId);
   const found = await Promise.all(names.map((id) => readRecord(layout, id)));

@@ -43,6 +43,22 @@ export function checkPlace({ kind }: Provider, snapshot: SnapshotRow | undefined
   );
 }
 
+/** What was installed into a container is of use on its own image alone. */
+export function checkImage({ image }: SandboxSpec, snapshot: SnapshotRow | undefined): void {
+  const hasLayer = snapshot?.parts.some((part) => part.image !== undefined) ?? false;
+  if (snapshot === undefined || !hasLayer || image === undefined || image === snapshot.spec.image) return;
+  const { name, spec } = snapshot;
+  const own = spec.image === undefined ? "the default image" : spec.image;
+  throw new HoldfastError(
+    "invalid_argument",
+    `snapshot ${name} has files that were installed on ${own}, and cannot be laid over ${image}`,
+    {
+      hint: `leave out \`image\`; or take what is in /workspace and the home directory alone: holdfast export ${name} | holdfast import - --provider ${snapshot.provider}`,
+      started: "no",
+    },
+  );
+}
+
 /** Where several servers share the sandboxes there is no one server that they could end with. */
 export function checkBound({ isShared }: Pick<Store, "isShared">, policy: Partial<Policy>): void {
   if (!isShared || policy.persistAcrossRestarts !== false) return;

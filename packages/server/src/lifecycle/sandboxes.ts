@@ -1,5 +1,6 @@
 import {
   abandoned,
+  beginsWithout,
   type Change,
   type Clock,
   type Holding,
@@ -7,6 +8,7 @@ import {
   type KeeperControl,
   type Lease,
   type ListFilter,
+  lossesIn,
   newSandbox,
   type Provider,
   pauseOrdered,
@@ -35,6 +37,7 @@ import {
   absent,
   checkBound,
   checkCopies,
+  checkImage,
   checkMemory,
   checkPlace,
   deleting,
@@ -94,6 +97,7 @@ export class Sandboxes<Link extends KeeperControl> {
     const provider = this.#provider(spec.provider ?? snapshot?.provider);
     checkSupported(provider, spec);
     checkPlace(provider, snapshot);
+    checkImage(spec, snapshot);
     checkCopies(provider, policy);
     checkBound(store, policy);
     const id = newId("sandbox");
@@ -101,6 +105,7 @@ export class Sandboxes<Link extends KeeperControl> {
     const asked = {
       ...{ id, name: name ?? id, provider: provider.kind, spec, policy: policyOf(policy) },
       ...{ labels: request.labels ?? {}, restoresFrom: snapshot?.id ?? fromSnapshot },
+      diskHistory: beginsWithout(snapshot === undefined ? [] : lossesIn(snapshot)),
     };
     return queue.run(options.queueMs ?? 0, async () => {
       await wasAbsent(await store.now());

@@ -1,6 +1,7 @@
 import {
   type Change,
   type Clock,
+  copySizeOf,
   type Holding,
   inTheWay,
   type KeeperControl,
@@ -9,7 +10,6 @@ import {
   resumeOrdered,
   type SandboxRow,
   type Store,
-  sizeOf,
   stateOf,
   wantsDiskGone,
 } from "@holdfast/core";
@@ -151,7 +151,7 @@ export class Waker<Link extends KeeperControl> {
     const { store, newId } = this.#deps;
     const { restoresFrom } = sandbox;
     const snapshot = restoresFrom === null ? undefined : await store.snapshot(restoresFrom);
-    const copyBytes = snapshot === undefined ? 0 : sizeOf(snapshot).sizeBytes;
+    const copyBytes = snapshot === undefined ? 0 : copySizeOf(snapshot);
     const { memoryMiB, diskMiB } = sandbox.spec.limits ?? {};
     return {
       instanceId: newId("instance"),
