@@ -27,6 +27,11 @@ printf y > "$(printf '\\377\\n')" && ln -s /etc/passwd link && truncate -s 3M ho
 echo s > run.sh && chmod 4711 run.sh && mkdir locked && echo in > locked/in && chmod 500 locked && echo home > ~/note
 mkdir ${"n".repeat(150)} && echo long > ${"n".repeat(150)}/${"m".repeat(150)}; touch -d '2001-02-03 04:05:06' deep`;
 
+async function layers(): Promise<string[]> {
+  const images = (await daemon.ask("GET", "/images/json")) as { RepoTags: string[] | null }[];
+  return images.flatMap(({ RepoTags }) => RepoTags ?? []).filter((name) => name.startsWith("holdfast/"));
+}
+
 async function moved(snapshot: Snapshot, provider: string): Promise<Snapshot> {
   return Snapshot.import(await snapshot.export(), { ...server.at, provider });
 }
@@ -80,7 +85,41 @@ onDocker(
     const notes = await Promise.all([there, ...forks].map((one) => one.exec("cat ~/note")));
     expect(notes.map(({ stdout }) => stdout)).toEqual(["parent\n", "fork\n", "parent\n"]);
 
+    // What was installed outside of the volumes, as root: in forks, and from what was killed while it was taken.
+    const rooted = await Sandbox.create(
+      { name: "rooted", provider: "docker", user: "root", network: "none" },
+      server.at,
+    );
+    await rooted.exec("mkdir /opt; head -c 60M /dev/urandom > /opt/big; echo tool > /opt/tool");
+    const cut = server
+      .fetch("/v1/sandboxes/rooted/snapshots", { method: "POST", body: "{}" })
+      .catch(() => undefined);
+    const isPaused = encodeURIComponent(JSON.stringify({ status: ["paused"] }));
+    while (((await daemon.ask("GET", `/containers/json?filters=${isPaused}`)) as []).length === 0);
+    await server.restart("SIGKILL");
+    await cut;
+    expect((await rooted.exec("rm /opt/big; cat /opt/tool", { ifGeneration: 1 })).stdout).toBe("tool\n");
+    while ((await layers()).length > 0) await Bun.sleep(50);
+    const [twin] = await rooted.fork(1);
+    expect((await twin?.exec("cat /opt/tool"))?.stdout).toBe("tool\n");
+    const installed = await rooted.snapshot({ name: "installed" });
+    expect(installed.info.parts[2]).toMatchObject({
+      name: "layer",
+      image: expect.stringMatching(/^sha256:/),
+    });
+    const other = { fromSnapshot: "installed", image: daemon.images.busybox };
+    await expect(Sandbox.create(other, server.at)).rejects.toMatchObject({ code: "invalid_argument" });
+    const elsewhere = await moved(installed, "local");
+    expect(elsewhere.info).toMatchObject({
+      checksum: installed.info.checksum,
+      parts: [{}, {}, { leftOut: true }],
+    });
+    const without = await Sandbox.create({ fromSnapshot: elsewhere.id, network: "none" }, server.at);
+    expect(without.info).toMatchObject({ continuity: "restored", losses: ["the container's own files"] });
+    for (const one of await Snapshot.list(server.at)) await one.delete();
+
     await server.deleteAll();
+    expect(await layers()).toEqual([]);
     const { Volumes } = (await daemon.ask("GET", "/volumes")) as { Volumes: unknown[] | null };
     expect([await daemon.ask("GET", "/containers/json?all=true"), Volumes ?? []]).toEqual([[], []]);
   },

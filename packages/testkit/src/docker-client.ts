@@ -32,7 +32,7 @@ export class DaemonClient {
   async ask(method: string, path: string, body?: unknown): Promise<unknown> {
     const json = body === undefined ? {} : { body: JSON.stringify(body), headers: JSON_TYPE };
     const text = await this.#send(method, path, json);
-    return text === "" ? undefined : JSON.parse(text);
+    return text.trim() === "" ? undefined : JSON.parse(text);
   }
 
   async #import(name: string, from: TestImage, changes: readonly string[]): Promise<void> {

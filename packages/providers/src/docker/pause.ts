@@ -39,18 +39,25 @@ async function turn(ref: InstanceRef, to: "pause" | "unpause", pausing: Pausing)
   return observeInstance(ref, pausing);
 }
 
+/** With control groups v1 a process that is just being made escapes the freezer; on a busy machine, more than once. */
+const MOST_TRIES = 5;
+
 /** Somebody else may have done it meanwhile, or it has ended: a look tells. */
 export async function setPaused(
   api: DockerApi,
   id: string,
   { to, signal }: { to: "pause" | "unpause"; signal: AbortSignal },
 ): Promise<void> {
-  try {
-    await api.request({ method: "POST", path: `/containers/${id}/${to}`, signal });
-  } catch (error) {
-    if (refusalOf(error) === undefined) throw error;
-    const status = (await inspectContainer(api, id, signal))?.State.Status;
-    const unchanged = to === "pause" ? "running" : "paused";
-    if (status === unchanged) throw error;
+  for (let tries = 1; ; tries++) {
+    try {
+      await api.request({ method: "POST", path: `/containers/${id}/${to}`, signal });
+      return;
+    } catch (error) {
+      if (refusalOf(error) === undefined) throw error;
+      const status = (await inspectContainer(api, id, signal))?.State.Status;
+      const unchanged = to === "pause" ? "running" : "paused";
+      if (status !== unchanged) return;
+      if (tries === MOST_TRIES) throw error;
+    }
   }
 }
