@@ -13,12 +13,12 @@ import type { DockerApi } from "./api.ts";
 import { copyLayer } from "./copy-layer.ts";
 import { instancesOf } from "./discover.ts";
 import { pointDoors } from "./doors.ts";
-import type { Container } from "./engine-types.ts";
+import type { Container, Info } from "./engine-types.ts";
 import { inspectContainer } from "./holder.ts";
 import { placeOfPart } from "./inside.ts";
 import { findLayer } from "./layer.ts";
 import { containerName, type DiskPart } from "./names.ts";
-import { setPaused } from "./pause.ts";
+import { canPause, setPaused } from "./pause.ts";
 import type { SnapshotImages } from "./snapshot-images.ts";
 
 /** In a draft: the container that was paused for it, in case nobody lives to let it go on. */
@@ -30,6 +30,7 @@ export interface Daemon {
   readonly api: DockerApi;
   readonly layout: Layout;
   readonly images: SnapshotImages;
+  readonly info: Info;
 }
 
 /**
@@ -45,6 +46,8 @@ export async function copyDisk(
   const container = await containerOf(of, options);
   if (container === undefined) throw noContainer(of);
   const isRunning = container.State.Status === "running";
+  const { possible, detail } = canPause(options.info);
+  if (isRunning && !possible) throw cannotStandStill(detail);
   if (isRunning) await writeDurably(join(draft, PAUSED), container.Id);
   // The daemon opens no container whose doors lead nowhere, as they do when it has ended; a launch points them anew.
   else if (container.State.Status !== "paused") await pointDoors(layout, of, { run: draft, bundle: draft });
@@ -115,6 +118,13 @@ async function containerOf(
   const [instance] = await instancesOf(of, { api, layout, signal });
   if (instance !== undefined) return inspectContainer(api, containerName(instance), signal);
   return findLayer(of, { api, signal });
+}
+
+function cannotStandStill(why: string): HoldfastError {
+  return new HoldfastError("unsupported", `what runs cannot be copied as of one moment: ${why}`, {
+    hint: "Stop the sandbox first: its files can be copied then.",
+    started: "no",
+  });
 }
 
 function noContainer({ sandboxId }: SandboxRef): HoldfastError {

@@ -167,7 +167,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     snapshots: createSnapshotVault({
       layout,
       locks,
-      copyDisk: (of, draft, options) => copyDisk(of, draft, { ...options, api, layout, images }),
+      copyDisk: async (of, draft, options) =>
+        copyDisk(of, draft, { ...options, api, layout, images, info: await info(options.signal) }),
       letGo: (draft) => letGo(draft, { api }),
       elsewhere: images,
     }),
