@@ -1,6 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import type { Command } from "commander";
+import type { Snapshot } from "holdfast";
 import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { UsageError } from "../failure.ts";
 import { findSnapshot } from "../find-snapshot.ts";
