@@ -1,7 +1,7 @@
 import type { Claim as ClaimInfo, ClaimRequest } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { meansEnded } from "./failures.ts";
-import type { Scope } from "./scope.ts";
+import type { Scope, Waiting } from "./scope.ts";
 
 export interface ClaimOptions extends ClaimRequest {
   signal?: AbortSignal | undefined;
@@ -54,7 +54,7 @@ export class Claim implements AsyncDisposable {
   }
 
   /** Gives it back. Giving back what was lost, or given back, changes nothing. */
-  async release(options: { signal?: AbortSignal } = {}): Promise<void> {
+  async release(options: Waiting = {}): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const { client } = this.#scope;

@@ -3,20 +3,25 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import { type Carried, terminalSubprotocols } from "@holdfast/protocol/terminal-socket";
 import { Patience } from "./backoff.ts";
 import { discover, type ServerAddress } from "./discover.ts";
-import { failureOfAnswer, failureOfConnection, wasRefused } from "./failures.ts";
+import { failureOfAnswer, failureOfConnection, mayNotBeThere, pageOrigin } from "./failures.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+export type NewWebSocket = new (url: string, protocols: string[]) => WebSocket;
 
 /** How to reach the server. */
 export interface ConnectOptions extends ServerAddress {
   /** Used instead of the global `fetch`: for a proxy, a unix socket, or a test without a socket. */
   fetch?: Fetch | undefined;
+  /** Used instead of the global `WebSocket`, which Node has from version 22 on: the package `ws` will do. */
+  WebSocket?: NewWebSocket | undefined;
   /** How long a call that may safely be repeated goes on trying while the server is away. Default: 30 s. */
   patienceMs?: number | undefined;
   /**
    * The W3C `traceparent` of what is being done now, if it is traced: the server's spans, if it makes any, go into the
    * same trace.
+   *
    * @example
+   * ```ts no-run
    * import { context, propagation } from "@opentelemetry/api";
    * const traceparent = () => {
    *   const carrier: { traceparent?: string } = {};
@@ -24,6 +29,7 @@ export interface ConnectOptions extends ServerAddress {
    *   return carrier.traceparent;
    * };
    * const sandbox = await Sandbox.get("issue-42", { traceparent });
+   * ```
    */
   traceparent?: (() => string | undefined) | undefined;
 }
@@ -60,6 +66,7 @@ export class Client {
   readonly patienceMs: number;
   readonly #token: string | undefined;
   readonly #fetch: Fetch;
+  readonly #WebSocket: NewWebSocket | undefined;
   readonly #carried: () => Carries;
   readonly #traceparent: (() => string | undefined) | undefined;
   /** A server that has answered once and is now away is restarting; one that never did is not there. */
@@ -73,6 +80,7 @@ export class Client {
     this.url = address.url;
     this.#token = address.token;
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
+    this.#WebSocket = options.WebSocket ?? globalThis.WebSocket;
     this.patienceMs = options.patienceMs ?? DEFAULT_PATIENCE_MS;
     this.#carried = carried;
     this.#traceparent = options.traceparent;
@@ -90,8 +98,8 @@ export class Client {
       const [before, { turn = before.turn, claim = before.claim }] = [this.#carried(), held()];
       return { turn, claim };
     };
-    const options = { fetch: this.#fetch, patienceMs, traceparent: this.#traceparent };
-    const carrying = new Client({ url, token: this.#token }, options, both);
+    const how = { fetch: this.#fetch, WebSocket: this.#WebSocket, patienceMs, traceparent: this.#traceparent };
+    const carrying = new Client({ url, token: this.#token }, how, both);
     carrying.#answered = this.#answered;
     return carrying;
   }
@@ -107,7 +115,17 @@ export class Client {
    */
   webSocket(path: string, query: Record<string, string | number | boolean | undefined>): WebSocket {
     const url = this.#urlOf({ path, query }).replace(/^http/, "ws");
-    return new WebSocket(url, terminalSubprotocols({ bearer: this.#token, ...this.#carried() }));
+    const protocols = terminalSubprotocols({ bearer: this.#token, ...this.#carried() });
+    return new (this.needWebSocket())(url, protocols);
+  }
+
+  /** Asked before anything is started that could then not be reached. */
+  needWebSocket(): NewWebSocket {
+    if (this.#WebSocket !== undefined) return this.#WebSocket;
+    throw new HoldfastError("unsupported", "this runtime has no WebSocket, which a terminal needs", {
+      hint: "Use Node 22 or newer, Node 20 with --experimental-websocket, Bun or a browser; or give one in `WebSocket`.",
+      started: "no",
+    });
   }
 
   /** Sends a request whose answer is a stream; the caller reads or cancels its body. */
@@ -130,7 +148,7 @@ export class Client {
   async #once<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
     call.signal?.throwIfAborted();
     try {
-      const response = await this.#fetch(this.#urlOf(call), this.#init(call));
+      const response = await this.#fetch(this.#urlOf(call), this.#init(call, await sendable(call.body)));
       this.#answered = true;
       if (response.ok) return await read(response);
       throw await failureOfAnswer(response, this.url);
@@ -143,7 +161,7 @@ export class Client {
   #mayRepeat(call: Call, error: unknown): boolean {
     if (!(error instanceof HoldfastError) || error.code !== "unavailable" || call.again !== "safe")
       return false;
-    return this.#answered || !wasRefused(error);
+    return this.#answered || !mayNotBeThere(error);
   }
 
   #urlOf(call: Pick<Call, "path" | "query">): string {
@@ -155,7 +173,7 @@ export class Client {
     return `${this.url}${call.path}${call.path.includes("?") ? "&" : "?"}${query}`;
   }
 
-  #init(call: Call): RequestInit {
+  #init(call: Call, bytes: Call["body"]): RequestInit {
     const { turn, claim } = this.#carried();
     const traceparent = this.#traceparent?.();
     const headers = new Headers({
@@ -167,7 +185,7 @@ export class Client {
     if (this.#token !== undefined) headers.set("Authorization", `Bearer ${this.#token}`);
     if (call.json !== undefined) headers.set("Content-Type", "application/json");
     else if (call.body !== undefined) headers.set("Content-Type", "application/octet-stream");
-    const body = call.json === undefined ? call.body : JSON.stringify(call.json);
+    const body = call.json === undefined ? bytes : JSON.stringify(call.json);
     return {
       method: call.method,
       headers,
@@ -177,6 +195,13 @@ export class Client {
       ...(call.signal !== undefined && { signal: call.signal }),
     };
   }
+}
+
+/** A browser sends no stream to a server without HTTP/2: there it is gathered first, which may be on its disk. */
+async function sendable(body: Call["body"]): Promise<Call["body"]> {
+  return body instanceof ReadableStream && pageOrigin() !== undefined
+    ? await new Response(body).blob()
+    : body;
 }
 
 async function readJson<T>(response: Response): Promise<Answer<T>> {

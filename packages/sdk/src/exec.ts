@@ -3,8 +3,7 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import { cancellable } from "./cancellable.ts";
 import type { Answer } from "./client.ts";
 import { makeId } from "./ids.ts";
-import type { Scope } from "./scope.ts";
-import { conditionHeaders, toStdin } from "./scope.ts";
+import { type Conditions, conditionHeaders, type Scope, toStdin, type Waiting } from "./scope.ts";
 
 export interface ExecOptions extends RunOptions {
   /** Absolute. Default: the sandbox's workspace. */
@@ -14,7 +13,7 @@ export interface ExecOptions extends RunOptions {
 }
 
 /** What every command can be given, with or without a session. */
-export interface RunOptions {
+export interface RunOptions extends Conditions {
   /** Written to the command, then closed. Without it stdin is empty. */
   stdin?: string | Uint8Array | undefined;
   /** Ends the command and everything it started: `timedOut: true`, exit code 124, the output so far is kept. */
@@ -27,8 +26,6 @@ export interface RunOptions {
   encoding?: "utf8" | "base64" | undefined;
   /** Answer after this time even if the command still runs, with `status: "running"`. */
   yieldMs?: number | undefined;
-  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
-  ifGeneration?: number | undefined;
   /** Aborting cancels the command, with everything it started. */
   signal?: AbortSignal | undefined;
 }
@@ -113,14 +110,19 @@ function requestOf(run: Run & { commandId: string }, yieldMs: number): Record<st
 }
 
 /** What became of a command, also one of an earlier process or another client. */
-export async function getCommand(scope: Scope, commandId: string, signal?: AbortSignal): Promise<ExecState> {
+export async function getCommand(scope: Scope, commandId: string, { signal }: Waiting): Promise<ExecState> {
   const path = commandPath(scope, commandId);
   return withSeen(await scope.client.json<CommandState>({ method: "GET", path, again: "safe", signal }));
 }
 
 /** Ends a command with everything it started. Cancelling one that has ended changes nothing. */
-export async function cancelCommand(scope: Scope, commandId: string): Promise<void> {
-  await scope.client.json({ method: "POST", path: `${commandPath(scope, commandId)}/cancel`, again: "safe" });
+export async function cancelCommand(
+  scope: Scope,
+  commandId: string,
+  { signal }: Waiting = {},
+): Promise<void> {
+  const path = `${commandPath(scope, commandId)}/cancel`;
+  await scope.client.json({ method: "POST", path, again: "safe", signal });
 }
 
 export function commandPath(scope: Scope, commandId: string): string {

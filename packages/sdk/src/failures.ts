@@ -22,6 +22,8 @@ export async function failureOfAnswer(response: Response, url: string): Promise<
 
 /** The error of a request that got no answer at all. */
 export function failureOfConnection(error: unknown, url: string): HoldfastError {
+  const page = pageOrigin();
+  if (page !== undefined && error instanceof TypeError) return hiddenFailure(error, { url, page });
   const refused = isRefused(error);
   const started: Started = refused ? "no" : "unknown";
   const message = refused
@@ -37,8 +39,27 @@ export function failureOfConnection(error: unknown, url: string): HoldfastError 
   });
 }
 
-export function wasRefused(error: unknown): boolean {
-  return error instanceof HoldfastError && error.details?.connection === "refused";
+/** A browser tells a page nothing of why a request failed. */
+function hiddenFailure(cause: Error, { url, page }: { url: string; page: string }): HoldfastError {
+  return new HoldfastError("unavailable", `no answer of ${url} reached this page (${cause.message})`, {
+    cause,
+    details: { connection: "hidden" },
+    hint: `Is it running? And does it let pages of ${page} call it: \`holdfast serve --allow-origin ${page}\`?`,
+    started: "unknown",
+  });
+}
+
+/** There may be no server at all, or none that speaks to us: to ask again would only take longer. */
+export function mayNotBeThere(error: HoldfastError): boolean {
+  return error.details?.connection === "refused" || error.details?.connection === "hidden";
+}
+
+/** Where the page that we are a part of is from; nothing outside of a browser. */
+export function pageOrigin(): string | undefined {
+  const { location, document } = globalThis as { location?: Location; document?: unknown };
+  const isPage =
+    document !== undefined || typeof (globalThis as { importScripts?: unknown }).importScripts === "function";
+  return isPage ? location?.origin : undefined;
 }
 
 /** What was held in a sandbox is over, because the sandbox is. */

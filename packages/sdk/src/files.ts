@@ -2,16 +2,14 @@ import type { FileInfo, FileList, TarResult } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { type FilePath, fileQuery } from "./file-paths.ts";
 import { type ReadOptions, readFile } from "./read-file.ts";
-import { conditionHeaders, type Scope } from "./scope.ts";
-import { type SyncOptions, type SyncResult, sync } from "./sync/sync.ts";
+import { type Conditions, conditionHeaders, type Scope } from "./scope.ts";
+import type { SyncOptions, SyncResult } from "./sync/options.ts";
 import { type UploadOptions, uploadFile } from "./upload.ts";
 
 /** Options of every call about files. */
-export interface FileOptions {
+export interface FileOptions extends Conditions {
   /** A directory that the path must stay below on its whole way; what leads out is refused, also if it is swapped in. */
   root?: FilePath | undefined;
-  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
-  ifGeneration?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -262,7 +260,9 @@ export class Files {
    * const { uploaded, conflicts } = await sbx.files.sync("./app", "/workspace/app", { direction: "both" });
    * ```
    */
-  sync(localDir: string, remoteDir: string, options: SyncOptions = {}): Promise<SyncResult> {
+  async sync(localDir: string, remoteDir: string, options: SyncOptions = {}): Promise<SyncResult> {
+    // A part of its own, so that a page, which has no directories, does not load it.
+    const { sync } = await import("./sync/sync.ts");
     return sync({ scope: this.#scope, files: this, sandbox: this.#sandbox }, localDir, remoteDir, options);
   }
 

@@ -5,7 +5,7 @@ import { cancellable } from "./cancellable.ts";
 import { cancelCommand, commandPath } from "./exec.ts";
 import { makeId } from "./ids.ts";
 import { readLogs } from "./logs.ts";
-import type { Scope } from "./scope.ts";
+import type { Scope, Waiting } from "./scope.ts";
 
 /** How far git has come, as it says it itself: "Receiving objects", 45. */
 export interface CloneProgress {
@@ -79,7 +79,7 @@ export class Git {
   }
 
   /** What is changed in the repository at, or above, a path. Takes no lock, wakes nothing. */
-  async status(path: string, options: { signal?: AbortSignal } = {}): Promise<GitStatus> {
+  async status(path: string, options: Waiting = {}): Promise<GitStatus> {
     return this.#get("status", { path }, options.signal);
   }
 

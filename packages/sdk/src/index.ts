@@ -51,13 +51,22 @@ export {
   type WriteTarOptions,
 } from "./files.ts";
 export type { CloneOptions, CloneProgress, Git, GitDiffOptions } from "./git.ts";
-export type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
+export type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  GetOrCreateOptions,
+  ListOptions,
+  ProgressOptions,
+  QueueOptions,
+} from "./lifecycle.ts";
 export type { LogOptions } from "./logs.ts";
 export { Operator } from "./operator.ts";
 export { type ExposeOptions, Ports } from "./ports.ts";
 export { Process, type SignalName, type StartProcessOptions, type WaitOptions } from "./processes.ts";
 export type { OpenFile, ReadOptions } from "./read-file.ts";
 export { Sandbox } from "./sandbox.ts";
+export type { Conditions, Waiting } from "./scope.ts";
 export {
   type CreateSessionOptions,
   Session,
@@ -71,7 +80,7 @@ export {
   Snapshot,
   type SnapshotOptions,
 } from "./snapshots.ts";
-export type { SyncOptions, SyncResult } from "./sync/sync.ts";
+export type { SyncOptions, SyncResult } from "./sync/options.ts";
 export type { ConnectionChange } from "./terminal-link.ts";
 export type { TerminalEvent } from "./terminal-output.ts";
 export { type AttachOptions, Terminal, type TerminalOptions } from "./terminals.ts";

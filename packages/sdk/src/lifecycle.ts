@@ -8,7 +8,8 @@ import type {
 } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { Client, type ConnectOptions } from "./client.ts";
-import type { Scope } from "./scope.ts";
+import { followNamed, latest, unlessMissing, whileTelling } from "./progress.ts";
+import { type Conditions, conditionHeaders, type Scope, type Waiting } from "./scope.ts";
 import { type EventOptions, events, followEvents } from "./timeline.ts";
 
 /** Which server to call, and until when. */
@@ -23,21 +24,26 @@ export interface QueueOptions {
   queueSeconds?: number | undefined;
 }
 
-export interface CreateOptions extends CallOptions, QueueOptions {
-  /** `false`: resolve at once, with state `creating`. */
-  wait?: boolean | undefined;
-  /** The same key gives the same sandbox. Default: one that the SDK makes for its own retries. */
-  idempotencyKey?: string | undefined;
+export interface ProgressOptions {
   /**
-   * Told what happens while it waits: an image that is fetched takes minutes.
+   * Told what happens while it waits: an image that is fetched, or a snapshot that is copied, takes minutes.
    *
    * @example
    * ```ts
-   * await Sandbox.create({ image: "node:22" }, { onProgress: ({ type, detail }) => console.log(type, detail) });
+   * await Sandbox.create({}, { onProgress: ({ type, detail }) => console.log(type, detail) });
    * ```
    */
   onProgress?: ((event: SandboxEvent) => void) | undefined;
 }
+
+export interface CreateOptions extends CallOptions, QueueOptions, ProgressOptions {
+  /** `false`: resolve at once, with state `creating`. */
+  wait?: boolean | undefined;
+  /** The same key gives the same sandbox. Default: one that the SDK makes for its own retries. */
+  idempotencyKey?: string | undefined;
+}
+
+export interface GetOrCreateOptions extends CallOptions, QueueOptions, ProgressOptions, Conditions {}
 
 export interface ListOptions extends CallOptions {
   state?: SandboxState | undefined;
@@ -89,25 +95,12 @@ async function createTelling(
 ): Promise<Held> {
   const { client } = options;
   const { info } = await create(spec, { ...options, wait: false });
-  const over = new AbortController();
-  const telling = tell(
-    followEvents({ client, path: sandboxPath(info.id) }, { signal: over.signal }),
+  const place = { client, path: sandboxPath(info.id) };
+  return whileTelling(
     onProgress,
+    (signal) => followEvents(place, { signal }),
+    () => create(spec, options),
   );
-  // What is told is worth nothing without what it is about, and no reason to give that up.
-  telling.catch(() => undefined);
-  try {
-    return await create(spec, options);
-  } finally {
-    over.abort();
-  }
-}
-
-async function tell(
-  events: AsyncIterable<SandboxEvent>,
-  onProgress: (event: SandboxEvent) => void,
-): Promise<void> {
-  for await (const event of events) onProgress(event);
 }
 
 export async function get(idOrName: string, options: CallOptions): Promise<Held> {
@@ -117,14 +110,34 @@ export async function get(idOrName: string, options: CallOptions): Promise<Held>
 
 export async function getOrCreate(
   spec: CreateSandbox & { name: string },
-  options: CallOptions & QueueOptions,
+  options: GetOrCreateOptions,
 ): Promise<Held> {
   const client = await clientOf(options);
   const { name, ...json } = spec;
+  const { onProgress, signal } = options;
   const path = `${ROOT}/by-name/${encodeURIComponent(name)}`;
   const query = { queue: options.queueSeconds };
-  const call = { method: "PUT", path, json, query, again: "safe", signal: options.signal } as const;
-  return { client, info: (await client.json<SandboxInfo>(call)).body };
+  const headers = conditionHeaders(options);
+  const call = { method: "PUT", path, json, query, headers, again: "safe", signal } as const;
+  const ensure = async (): Promise<Held> => ({ client, info: (await client.json<SandboxInfo>(call)).body });
+  if (onProgress === undefined) return ensure();
+  const place = { client, path: sandboxPath(name) };
+  const before = await latest(place, signal).catch(unlessMissing);
+  return whileTelling(onProgress, (over) => followNamed(place, before, over), ensure);
+}
+
+export async function start(
+  scope: Scope,
+  options: QueueOptions & ProgressOptions & Waiting,
+): Promise<SandboxInfo> {
+  const { onProgress, signal } = options;
+  if (onProgress === undefined) return act(scope, "start", options);
+  const since = await latest(scope, signal);
+  return whileTelling(
+    onProgress,
+    (over) => followEvents(scope, { since, signal: over }),
+    () => act(scope, "start", options),
+  );
 }
 
 export async function list(options: ListOptions): Promise<Held[]> {
@@ -149,7 +162,7 @@ export async function refresh(scope: Scope, signal: AbortSignal | undefined): Pr
 export async function act(
   scope: Scope,
   action: "start" | "stop" | "pause" | "resume" | "touch" | "release",
-  options: QueueOptions & { signal?: AbortSignal | undefined },
+  options: QueueOptions & Waiting,
 ): Promise<SandboxInfo> {
   const path = `${scope.path}/${action}`;
   const query = { queue: options.queueSeconds };

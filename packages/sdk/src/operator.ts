@@ -1,10 +1,7 @@
 import type { LeaseInfo, ProviderInfo, Sandbox as SandboxInfo, SweepReport } from "@holdfast/protocol";
 import type { Client } from "./client.ts";
 import { type CallOptions, clientOf } from "./lifecycle.ts";
-
-interface Waiting {
-  signal?: AbortSignal | undefined;
-}
+import type { Waiting } from "./scope.ts";
 
 const PAGE = 1000;
 

@@ -1,5 +1,5 @@
 import type { ExposePort, Port, SandboxPort } from "@holdfast/protocol";
-import type { Scope } from "./scope.ts";
+import type { Scope, Waiting } from "./scope.ts";
 
 export interface ExposeOptions extends Omit<ExposePort, "port"> {
   signal?: AbortSignal | undefined;
@@ -42,13 +42,13 @@ export class Ports {
   }
 
   /** Those that are exposed, and those that something inside listens on. Wakes nothing. */
-  async list(options: { signal?: AbortSignal } = {}): Promise<SandboxPort[]> {
+  async list(options: Waiting = {}): Promise<SandboxPort[]> {
     const call = { method: "GET", path: this.#path, again: "safe", ...options } as const;
     return (await this.#scope.client.json<{ ports: SandboxPort[] }>(call)).body.ports;
   }
 
   /** Takes a port's address back, for good, and cuts its open connections. May be called twice. */
-  async close(port: number, options: { signal?: AbortSignal } = {}): Promise<void> {
+  async close(port: number, options: Waiting = {}): Promise<void> {
     await this.#scope.client.json({
       method: "DELETE",
       path: `${this.#path}/${port}`,

@@ -12,10 +12,10 @@ import type { LogEvent } from "@holdfast/protocol/log-frames";
 import { cancellable } from "./cancellable.ts";
 import { makeId } from "./ids.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
-import { conditionHeaders, type Scope, toStdin, whileHeld } from "./scope.ts";
+import { type Conditions, conditionHeaders, type Scope, toStdin, type Waiting, whileHeld } from "./scope.ts";
 import { type LogMatch, type WaitForLogOptions, waitForLog } from "./wait-for-log.ts";
 
-export interface StartProcessOptions {
+export interface StartProcessOptions extends Conditions {
   /** Absolute. Default: the sandbox's workspace. */
   cwd?: string | undefined;
   /** On top of the sandbox's own environment; `null` unsets. */
@@ -31,8 +31,6 @@ export interface StartProcessOptions {
    * runs, `never`.
    */
   keepsAwake?: ProcessRequest["keepsAwake"];
-  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
-  ifGeneration?: number | undefined;
   /** Aborting while the start is under way ends what was started. */
   signal?: AbortSignal | undefined;
 }
@@ -83,14 +81,14 @@ export class Process {
   }
 
   /** Everything that is known about it now. */
-  async info(): Promise<ProcessInfo> {
+  async info({ signal }: Waiting = {}): Promise<ProcessInfo> {
     const { client } = this.#scope;
-    return (await client.json<ProcessInfo>({ method: "GET", path: this.#path, again: "safe" })).body;
+    return (await client.json<ProcessInfo>({ method: "GET", path: this.#path, again: "safe", signal })).body;
   }
 
   /** `running`, `exited` with how, or `lost` with why. */
-  async status(): Promise<ProcessStatus> {
-    return (await this.info()).status;
+  async status(options: Waiting = {}): Promise<ProcessStatus> {
+    return (await this.info(options)).status;
   }
 
   /**
@@ -159,30 +157,36 @@ export class Process {
   }
 
   /** Writes to its stdin; resolves when it was taken. Not repeated if the answer is lost: bytes might come twice. */
-  async write(data: string | Uint8Array, options: { signal?: AbortSignal } = {}): Promise<void> {
+  async write(data: string | Uint8Array, options: Waiting = {}): Promise<void> {
     const body = typeof data === "string" ? new TextEncoder().encode(data) : data;
     const path = `${this.#path}/stdin`;
     await this.#scope.client.json({ method: "POST", path, body, again: "never", signal: options.signal });
   }
 
   /** Ends its stdin. Once closed, closing again changes nothing. */
-  async closeStdin(): Promise<void> {
-    await this.#post("stdin/close", "safe");
+  async closeStdin(options: Waiting = {}): Promise<void> {
+    await this.#post("stdin/close", "safe", options);
   }
 
   /** Sends a signal to the program itself, or with `target: "group"` to its whole group, as Ctrl-C does. */
-  async signal(name: SignalName, options: { target?: "process" | "group" } = {}): Promise<void> {
-    await this.#post("signal", "never", { signal: name, ...options });
+  async signal(
+    name: SignalName,
+    { target, signal }: Waiting & { target?: "process" | "group" | undefined } = {},
+  ): Promise<void> {
+    await this.#post("signal", "never", { signal, json: { signal: name, target } });
   }
 
   /** Ends it with everything it started, and resolves when nothing of it is left. */
-  async kill(): Promise<void> {
-    await this.#post("kill", "safe");
+  async kill(options: Waiting = {}): Promise<void> {
+    await this.#post("kill", "safe", options);
   }
 
-  async #post(action: string, again: "safe" | "never", json?: SignalRequest): Promise<void> {
-    const path = `${this.#path}/${action}`;
-    await this.#scope.client.json({ method: "POST", path, again, ...(json !== undefined && { json }) });
+  async #post(
+    action: string,
+    again: "safe" | "never",
+    more: Waiting & { json?: SignalRequest },
+  ): Promise<void> {
+    await this.#scope.client.json({ method: "POST", path: `${this.#path}/${action}`, again, ...more });
   }
 
   async #longPoll<T>(action: string, query: Record<string, number>, options: WaitOptions): Promise<T> {
@@ -226,17 +230,22 @@ export async function launchProcess(launch: {
   });
 }
 
-export async function getProcess(scope: Scope, processId: string): Promise<Process> {
+export async function getProcess(scope: Scope, processId: string, { signal }: Waiting): Promise<Process> {
   const answer = await scope.client.json<ProcessInfo>({
     method: "GET",
     path: processPath(scope, processId),
     again: "safe",
+    signal,
   });
   return new Process(scope, answer.body);
 }
 
-export async function listProcesses(scope: Scope, query: { sessionId?: string }): Promise<ProcessInfo[]> {
-  const call = { method: "GET", path: `${scope.path}/processes`, query, again: "safe" } as const;
+export async function listProcesses(
+  scope: Scope,
+  { sessionId, signal }: Waiting & { sessionId?: string | undefined },
+): Promise<ProcessInfo[]> {
+  const query = { sessionId };
+  const call = { method: "GET", path: `${scope.path}/processes`, query, again: "safe", signal } as const;
   return (await scope.client.json<{ processes: ProcessInfo[] }>(call)).body.processes;
 }
 

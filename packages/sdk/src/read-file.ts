@@ -30,7 +30,7 @@ export async function readFile(scope: Scope, path: FilePath, options: ReadOption
   const from = options.start ?? 0;
   const first = await ask(from, options.ifMatch);
   const etag = (first.headers.get("ETag") ?? "").replaceAll('"', "");
-  const sizeBytes = Number(first.headers.get("Content-Length") ?? 0);
+  const sizeBytes = lengthOf(first.headers);
   const mode = Number.parseInt(first.headers.get("Holdfast-File-Mode") ?? "644", 8);
   const pieces = piecesOf({
     scope,
@@ -62,6 +62,15 @@ interface Pieces {
   readonly signal: AbortSignal | undefined;
   /** Asks for the rest after this many bytes. */
   again(at: number): Promise<Response>;
+}
+
+function lengthOf(headers: Headers): number {
+  const length = headers.get("Holdfast-Content-Length") ?? headers.get("Content-Length");
+  if (length !== null) return Number(length);
+  throw new HoldfastError("unsupported", "the sandbox does not say how long the file is", {
+    hint: "It was started by an older release: stop it, and the next use starts it with this one.",
+    started: "no",
+  });
 }
 
 async function* piecesOf({ scope, first, sizeBytes, signal, again }: Pieces): AsyncGenerator<Uint8Array> {

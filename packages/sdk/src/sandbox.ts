@@ -28,7 +28,15 @@ import {
 import { meansEnded } from "./failures.ts";
 import { Files } from "./files.ts";
 import { Git } from "./git.ts";
-import type { CallOptions, CreateOptions, DeleteOptions, ListOptions, QueueOptions } from "./lifecycle.ts";
+import type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  GetOrCreateOptions,
+  ListOptions,
+  ProgressOptions,
+  QueueOptions,
+} from "./lifecycle.ts";
 import * as lifecycle from "./lifecycle.ts";
 import { type LogOptions, readLogs } from "./logs.ts";
 import { Ports } from "./ports.ts";
@@ -39,7 +47,7 @@ import {
   type StartProcessOptions,
   startProcess,
 } from "./processes.ts";
-import { type Scope, whileHeld } from "./scope.ts";
+import { type Scope, type Waiting, whileHeld } from "./scope.ts";
 import {
   type CreateSessionOptions,
   createSession,
@@ -142,7 +150,7 @@ export class Sandbox implements AsyncDisposable {
    */
   static async getOrCreate(
     spec: CreateSandbox & { name: string },
-    options: CallOptions & QueueOptions = {},
+    options: GetOrCreateOptions = {},
   ): Promise<Sandbox> {
     return Sandbox.#hold(await lifecycle.getOrCreate(spec, options));
   }
@@ -208,13 +216,13 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** What became of a command: also one that another client started, or that was left running with `yieldMs`. */
-  getCommand(commandId: string): Promise<ExecState> {
-    return getCommand(this.#scope, commandId);
+  getCommand(commandId: string, options: Waiting = {}): Promise<ExecState> {
+    return getCommand(this.#scope, commandId, options);
   }
 
   /** Ends a command with everything it started. */
-  cancelCommand(commandId: string): Promise<void> {
-    return cancelCommand(this.#scope, commandId);
+  cancelCommand(commandId: string, options: Waiting = {}): Promise<void> {
+    return cancelCommand(this.#scope, commandId, options);
   }
 
   /** A command's output as events, from any offset; see `Process.logs`. */
@@ -240,12 +248,12 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** A process by its id, running or ended. */
-  getProcess(processId: string): Promise<Process> {
-    return getProcess(this.#scope, processId);
+  getProcess(processId: string, options: Waiting = {}): Promise<Process> {
+    return getProcess(this.#scope, processId, options);
   }
 
   /** All processes that are known, running or ended. Commands of `exec` are not among them. */
-  listProcesses(options: { sessionId?: string } = {}): Promise<ProcessInfo[]> {
+  listProcesses(options: Waiting & { sessionId?: string | undefined } = {}): Promise<ProcessInfo[]> {
     return listProcesses(this.#scope, options);
   }
 
@@ -265,12 +273,12 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** A session by its id, awake or asleep. */
-  getSession(sessionId: string): Promise<Session> {
-    return getSession(this.#scope, sessionId);
+  getSession(sessionId: string, options: Waiting = {}): Promise<Session> {
+    return getSession(this.#scope, sessionId, options);
   }
 
-  listSessions(): Promise<SessionInfo[]> {
-    return listSessions(this.#scope);
+  listSessions(options: Waiting = {}): Promise<SessionInfo[]> {
+    return listSessions(this.#scope, options);
   }
 
   /**
@@ -294,8 +302,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** All terminals that are known, running or lately ended. */
-  listTerminals(): Promise<TerminalInfo[]> {
-    return listTerminals(this.#scope);
+  listTerminals(options: Waiting = {}): Promise<TerminalInfo[]> {
+    return listTerminals(this.#scope, options);
   }
 
   /**
@@ -336,7 +344,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Ends a turn that was begun elsewhere. Ending it again gives the same answer. */
-  endTurn(turnId: string, options: { signal?: AbortSignal } = {}): Promise<TurnInfo> {
+  endTurn(turnId: string, options: Waiting = {}): Promise<TurnInfo> {
     return endTurn(this.#scope, turnId, options.signal);
   }
 
@@ -373,7 +381,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** The snapshots that were taken of it. */
-  snapshots(options: { signal?: AbortSignal } = {}): Promise<Snapshot[]> {
+  snapshots(options: Waiting = {}): Promise<Snapshot[]> {
     return snapshotsOf(this.#scope, options.signal);
   }
 
@@ -391,7 +399,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Counts as a use, and does nothing else: idle time begins anew. Wakes nothing. */
-  async touch(options: { signal?: AbortSignal } = {}): Promise<this> {
+  async touch(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "touch", options));
   }
 
@@ -403,12 +411,12 @@ export class Sandbox implements AsyncDisposable {
    * await sbx.update({ lifetimeSeconds: 7200, onIdle: "keep" });
    * ```
    */
-  async update(change: UpdateSandbox, options: { signal?: AbortSignal } = {}): Promise<this> {
+  async update(change: UpdateSandbox, options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.update(this.#scope, change, options.signal));
   }
 
   /** Why it lives, what holds it awake, when it will be reaped, and why it last died. Wakes nothing. */
-  why(options: { signal?: AbortSignal } = {}): Promise<Why> {
+  why(options: Waiting = {}): Promise<Why> {
     return lifecycle.why(this.#scope, options.signal);
   }
 
@@ -430,8 +438,8 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */
-  async start(options: QueueOptions & { signal?: AbortSignal } = {}): Promise<this> {
-    return this.#update(await lifecycle.act(this.#scope, "start", options));
+  async start(options: QueueOptions & ProgressOptions & Waiting = {}): Promise<this> {
+    return this.#update(await lifecycle.start(this.#scope, options));
   }
 
   /**
@@ -441,7 +449,7 @@ export class Sandbox implements AsyncDisposable {
    * await sandbox.pause(); // no cpu is used, and memory stays as it is
    * await sandbox.exec("echo back"); // resumes it first
    */
-  async pause(options: { signal?: AbortSignal } = {}): Promise<this> {
+  async pause(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "pause", options));
   }
 
@@ -451,12 +459,12 @@ export class Sandbox implements AsyncDisposable {
    * @example
    * await (await sandbox.pause()).resume();
    */
-  async resume(options: { signal?: AbortSignal } = {}): Promise<this> {
+  async resume(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "resume", options));
   }
 
   /** Ends what runs in it and keeps its disk. Stopping a stopped one changes nothing. */
-  async stop(options: { signal?: AbortSignal } = {}): Promise<this> {
+  async stop(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "stop", options));
   }
 
@@ -474,7 +482,7 @@ export class Sandbox implements AsyncDisposable {
   }
 
   /** Asks the server for the present state. */
-  async refresh(options: { signal?: AbortSignal } = {}): Promise<this> {
+  async refresh(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.refresh(this.#scope, options.signal));
   }
 
@@ -499,14 +507,14 @@ export class Sandbox implements AsyncDisposable {
    * Lets go of it: log readings and waits of this handle end, and so do the turns that it began and its claim. A
    * persistent sandbox and everything in it runs on. May be called twice, and the handle can still be used afterwards.
    */
-  async release(): Promise<void> {
+  async release(options: Waiting = {}): Promise<void> {
     this.#held.abort(new DOMException("the sandbox was released", "AbortError"));
     this.#held = new AbortController();
     try {
-      for (const turn of this.#turns) await turn.end();
-      await lifecycle.act(this.#scope, "release", {}).catch(unlessEnded);
+      for (const turn of this.#turns) await turn.end(options);
+      await lifecycle.act(this.#scope, "release", options).catch(unlessEnded);
     } finally {
-      await this.#claim?.release();
+      await this.#claim?.release(options);
     }
   }
 

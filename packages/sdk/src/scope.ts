@@ -9,8 +9,24 @@ export interface Scope {
   lifetime(): AbortSignal;
 }
 
-export function conditionHeaders(options: { ifGeneration?: number | undefined }): Record<string, string> {
-  return options.ifGeneration === undefined ? {} : { "If-Generation": String(options.ifGeneration) };
+/** Which instance a call is for, where any other would be the wrong one. */
+export interface Conditions {
+  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
+  ifGeneration?: number | undefined;
+  /** With it: what will do instead, a new instance on the old disk, or also on what is left of it. */
+  ifContinuity?: "same-filesystem" | "restored" | undefined;
+}
+
+export function conditionHeaders({ ifGeneration, ifContinuity }: Conditions): Record<string, string> {
+  return {
+    ...(ifGeneration !== undefined && { "If-Generation": String(ifGeneration) }),
+    ...(ifContinuity !== undefined && { "If-Continuity": ifContinuity }),
+  };
+}
+
+/** Until when to wait for an answer. */
+export interface Waiting {
+  signal?: AbortSignal | undefined;
 }
 
 /**

@@ -8,11 +8,9 @@ import type {
 import { type RunOptions, runToEnd, type Seen } from "./exec.ts";
 import { makeId } from "./ids.ts";
 import { launchProcess, type Process, type StartProcessOptions } from "./processes.ts";
-import { conditionHeaders, type Scope } from "./scope.ts";
+import { type Conditions, conditionHeaders, type Scope, type Waiting } from "./scope.ts";
 
-export interface CreateSessionOptions extends CreateSession {
-  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
-  ifGeneration?: number | undefined;
+export interface CreateSessionOptions extends CreateSession, Conditions {
   signal?: AbortSignal | undefined;
 }
 
@@ -60,43 +58,43 @@ export class Session {
     return launchProcess({ scope: this.#scope, path, what: { command }, options });
   }
 
-  async refresh(): Promise<this> {
-    this.#info = await getInfo(this.#scope, this.sessionId);
+  async refresh(options: Waiting = {}): Promise<this> {
+    this.#info = await getInfo(this.#scope, this.sessionId, options);
     return this;
   }
 
   /** Ends the shell and forgets its state. Background processes that it started end with it. */
-  async delete(): Promise<void> {
+  async delete({ signal }: Waiting = {}): Promise<void> {
     const path = pathOf(this.#scope, this.sessionId);
-    await this.#scope.client.json({ method: "DELETE", path, again: "safe" });
+    await this.#scope.client.json({ method: "DELETE", path, again: "safe", signal });
   }
 }
 
 export async function createSession(scope: Scope, options: CreateSessionOptions): Promise<Session> {
-  const { ifGeneration, signal, ...request } = options;
+  const { ifGeneration, ifContinuity, signal, ...request } = options;
   const answer = await scope.client.json<SessionInfo>({
     method: "POST",
     path: `${scope.path}/sessions`,
     json: { ...request, sessionId: request.sessionId ?? makeId("ses") },
-    headers: conditionHeaders({ ifGeneration }),
+    headers: conditionHeaders({ ifGeneration, ifContinuity }),
     again: "safe",
     signal,
   });
   return new Session(scope, answer.body);
 }
 
-export async function getSession(scope: Scope, sessionId: string): Promise<Session> {
-  return new Session(scope, await getInfo(scope, sessionId));
+export async function getSession(scope: Scope, sessionId: string, options: Waiting): Promise<Session> {
+  return new Session(scope, await getInfo(scope, sessionId, options));
 }
 
-export async function listSessions(scope: Scope): Promise<SessionInfo[]> {
-  const call = { method: "GET", path: `${scope.path}/sessions`, again: "safe" } as const;
+export async function listSessions(scope: Scope, { signal }: Waiting): Promise<SessionInfo[]> {
+  const call = { method: "GET", path: `${scope.path}/sessions`, again: "safe", signal } as const;
   return (await scope.client.json<{ sessions: SessionInfo[] }>(call)).body.sessions;
 }
 
-async function getInfo(scope: Scope, sessionId: string): Promise<SessionInfo> {
+async function getInfo(scope: Scope, sessionId: string, { signal }: Waiting): Promise<SessionInfo> {
   const path = pathOf(scope, sessionId);
-  return (await scope.client.json<SessionInfo>({ method: "GET", path, again: "safe" })).body;
+  return (await scope.client.json<SessionInfo>({ method: "GET", path, again: "safe", signal })).body;
 }
 
 function pathOf(scope: Scope, sessionId: string): string {

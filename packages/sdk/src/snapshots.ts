@@ -5,9 +5,10 @@ import type {
   Snapshot as SnapshotInfo,
 } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
+import { sleep } from "./backoff.ts";
 import type { Client } from "./client.ts";
 import { type CallOptions, clientOf } from "./lifecycle.ts";
-import type { Scope } from "./scope.ts";
+import type { Scope, Waiting } from "./scope.ts";
 
 export interface SnapshotOptions extends CreateSnapshot {
   /** Called now and then with what was copied so far. Blocks that are shared need no copy. */
@@ -105,7 +106,7 @@ export class Snapshot {
     return this.#info.name;
   }
 
-  async refresh(options: { signal?: AbortSignal } = {}): Promise<this> {
+  async refresh(options: Waiting = {}): Promise<this> {
     this.#info = await look(this.#client, this.id, options.signal);
     return this;
   }
@@ -118,7 +119,7 @@ export class Snapshot {
    * await Bun.write("before.tar", new Response(await snapshot.export()));
    * ```
    */
-  async export(options: { signal?: AbortSignal } = {}): Promise<ReadableStream<Uint8Array>> {
+  async export(options: Waiting = {}): Promise<ReadableStream<Uint8Array>> {
     const path = `${pathOf(this.id)}/archive`;
     const { body } = await this.#client.open({ method: "GET", path, again: "safe", signal: options.signal });
     if (body === null) throw new HoldfastError("internal", "the server sent no archive");
@@ -126,7 +127,7 @@ export class Snapshot {
   }
 
   /** Removes it, at once or as soon as no sandbox is being made from it. A second time changes nothing. */
-  async delete(options: { signal?: AbortSignal } = {}): Promise<void> {
+  async delete(options: Waiting = {}): Promise<void> {
     const call = { method: "DELETE", path: pathOf(this.id), again: "safe", signal: options.signal } as const;
     await this.#client.json(call).catch(unlessGone);
   }
@@ -142,7 +143,7 @@ export async function makeSnapshot(scope: Scope, options: SnapshotOptions): Prom
   let { body: info } = await scope.client.json<SnapshotInfo>(call);
   while (info.state === "making") {
     onProgress?.(info.copiedBytes ?? 0);
-    await pause(LOOK_EVERY_MS, signal);
+    await sleep(LOOK_EVERY_MS, signal);
     info = await look(scope.client, info.snapshotId, signal);
   }
   if (info.state !== "ready") throw failed(info);
@@ -189,17 +190,6 @@ async function look(client: Client, id: string, signal: AbortSignal | undefined)
 
 function pathOf(idOrName: string): string {
   return `${ROOT}/${encodeURIComponent(idOrName)}`;
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const stop = () => {
-    clearTimeout(timer);
-    reject(signal?.reason);
-  };
-  signal?.addEventListener("abort", stop, { once: true });
-  return promise.finally(() => signal?.removeEventListener("abort", stop));
 }
 
 function unlessGone(error: unknown): void {

@@ -1,3 +1,4 @@
+import { HoldfastError } from "@holdfast/protocol/errors";
 import { sleep } from "./backoff.ts";
 
 /** What a terminal shows, in order. */
@@ -51,7 +52,7 @@ export class TerminalOutput {
   }
 
   async *read(): AsyncGenerator<TerminalEvent> {
-    if (this.#reading) throw new Error("this terminal's output is already being read");
+    if (this.#reading) throw alreadyRead();
     this.#reading = true;
     try {
       for (;;) {
@@ -90,6 +91,12 @@ export class TerminalOutput {
       }
     }
   }
+}
+
+function alreadyRead(): HoldfastError {
+  return new HoldfastError("wrong_state", "this terminal's output is already being read", {
+    hint: "Attach once more for a second reader: each has its own place in the output.",
+  });
 }
 
 function sizeOf(event: TerminalEvent): number {

@@ -7,7 +7,8 @@ import type {
 } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { Patience } from "./backoff.ts";
-import { conditionHeaders, type Scope, whileHeld } from "./scope.ts";
+import { makeId } from "./ids.ts";
+import { type Conditions, conditionHeaders, type Scope, type Waiting, whileHeld } from "./scope.ts";
 import { type ConnectionChange, TerminalLink } from "./terminal-link.ts";
 import type { TerminalEvent } from "./terminal-output.ts";
 
@@ -20,10 +21,7 @@ export interface AttachOptions {
   signal?: AbortSignal | undefined;
 }
 
-export interface TerminalOptions extends TerminalRequest, AttachOptions {
-  /** Refuse with `state_lost` if the sandbox is no longer this generation. */
-  ifGeneration?: number | undefined;
-}
+export interface TerminalOptions extends TerminalRequest, AttachOptions, Conditions {}
 
 /**
  * A program on a terminal of its own in the sandbox. It lives on when this handle is closed, and when its server is
@@ -68,8 +66,8 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
   }
 
   /** Everything that is known about it now. */
-  async info(): Promise<TerminalInfo> {
-    return getTerminalInfo(this.#scope, this.terminalId);
+  async info(options: Waiting = {}): Promise<TerminalInfo> {
+    return getTerminalInfo(this.#scope, this.terminalId, options);
   }
 
   /**
@@ -109,8 +107,8 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
   }
 
   /** Ends the program with everything it started, and forgets the terminal. */
-  async destroy(): Promise<TerminalInfo> {
-    const call = { method: "DELETE", path: this.#path, again: "never" } as const;
+  async destroy({ signal }: Waiting = {}): Promise<TerminalInfo> {
+    const call = { method: "DELETE", path: this.#path, again: "never", signal } as const;
     return (await this.#scope.client.json<TerminalInfo>(call)).body;
   }
 
@@ -122,15 +120,15 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
 
 /** Gets or creates a terminal and attaches to it. */
 export async function openTerminal(scope: Scope, options: TerminalOptions = {}): Promise<Terminal> {
-  needWebSocket();
-  const { readonly, since, ifGeneration, signal, ...json } = options;
+  scope.client.needWebSocket();
+  const { readonly, since, ifGeneration, ifContinuity, signal, ...request } = options;
   const { body } = await scope.client.json<TerminalCreated>({
     method: "POST",
     path: `${scope.path}/terminals`,
-    json,
-    headers: conditionHeaders({ ifGeneration }),
     // With an id it is get-or-create; without one a lost answer would leave a second terminal behind.
-    again: json.id === undefined ? "never" : "safe",
+    json: { ...request, id: request.id ?? makeId("term") },
+    headers: conditionHeaders({ ifGeneration, ifContinuity }),
+    again: "safe",
     signal,
   });
   return attach(scope, body, { readonly, since, signal });
@@ -142,18 +140,18 @@ export async function attachTerminal(
   terminalId: string,
   options: AttachOptions = {},
 ): Promise<Terminal> {
-  needWebSocket();
-  const info = await getTerminalInfo(scope, terminalId);
+  scope.client.needWebSocket();
+  const info = await getTerminalInfo(scope, terminalId, options);
   return attach(scope, { ...info, created: false }, options);
 }
 
-export async function listTerminals(scope: Scope): Promise<TerminalInfo[]> {
-  const call = { method: "GET", path: `${scope.path}/terminals`, again: "safe" } as const;
+export async function listTerminals(scope: Scope, { signal }: Waiting): Promise<TerminalInfo[]> {
+  const call = { method: "GET", path: `${scope.path}/terminals`, again: "safe", signal } as const;
   return (await scope.client.json<{ terminals: TerminalInfo[] }>(call)).body.terminals;
 }
 
-async function getTerminalInfo(scope: Scope, terminalId: string): Promise<TerminalInfo> {
-  const call = { method: "GET", path: terminalPath(scope, terminalId), again: "safe" } as const;
+async function getTerminalInfo(scope: Scope, terminalId: string, { signal }: Waiting): Promise<TerminalInfo> {
+  const call = { method: "GET", path: terminalPath(scope, terminalId), again: "safe", signal } as const;
   return (await scope.client.json<TerminalInfo>(call)).body;
 }
 
@@ -192,13 +190,4 @@ async function throwRefusal(of: {
     // All that was wrong is that it was not a WebSocket.
     if (!(error instanceof HoldfastError && error.details?.upgrade === "websocket")) throw error;
   }
-}
-
-/** Before anything is started that could then not be reached. */
-function needWebSocket(): void {
-  if (typeof WebSocket !== "undefined") return;
-  throw new HoldfastError("unsupported", "this runtime has no WebSocket, which a terminal needs", {
-    hint: "Use Node 22 or newer, Node 20 with --experimental-websocket, Bun or a browser.",
-    started: "no",
-  });
 }

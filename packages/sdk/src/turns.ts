@@ -1,7 +1,7 @@
 import type { Turn as TurnInfo } from "@holdfast/protocol";
 import { meansEnded } from "./failures.ts";
 import { makeId } from "./ids.ts";
-import type { Scope } from "./scope.ts";
+import type { Scope, Waiting } from "./scope.ts";
 
 export interface BeginTurnOptions {
   /** The same id again gives the turn that is open under it. Default: one that the SDK makes. */
@@ -34,7 +34,7 @@ export class Turn implements AsyncDisposable {
   }
 
   /** Ends it. A turn that has ended stays ended: ending it again changes nothing. */
-  async end(options: { signal?: AbortSignal } = {}): Promise<void> {
+  async end(options: Waiting = {}): Promise<void> {
     try {
       await endTurn(this.#scope, this.turnId, options.signal);
     } catch (error) {

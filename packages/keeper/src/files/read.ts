@@ -42,6 +42,8 @@ function answerWith(file: Fd, { target, range, ifMatch }: ReadRequest): Reading 
   const headers = {
     "Content-Type": "application/octet-stream",
     "Content-Length": String(part.end - part.start),
+    // Once more: what streams goes in chunks, and HTTP takes its length off on the way.
+    "Holdfast-Content-Length": String(part.end - part.start),
     "Accept-Ranges": "bytes",
     "Cache-Control": "no-store",
     ETag: `"${etag}"`,

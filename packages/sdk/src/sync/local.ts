@@ -1,6 +1,7 @@
 import type { BigIntStats } from "node:fs";
 import type { IgnoreRules } from "./ignore.ts";
 import type { NodeParts } from "./node.ts";
+import type { Skipped } from "./options.ts";
 import type { LocalStamp, SyncState } from "./state.ts";
 
 export interface LocalFile {
@@ -8,11 +9,6 @@ export interface LocalFile {
   readonly stamp: LocalStamp;
   readonly size: number;
   readonly mode: string;
-}
-
-export interface Skipped {
-  readonly path: string;
-  readonly reason: string;
 }
 
 export interface LocalTree {

@@ -2,40 +2,14 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import type { Files } from "../files.ts";
 import type { Scope } from "../scope.ts";
 import { IgnoreRules } from "./ignore.ts";
-import { type LocalTree, readLocalTree, type Skipped } from "./local.ts";
+import { type LocalTree, readLocalTree } from "./local.ts";
 import { LocalDirectory } from "./local-directory.ts";
 import { type NodeParts, nodeParts } from "./node.ts";
+import type { SyncOptions, SyncResult } from "./options.ts";
 import { type Direction, decide, type Step } from "./plan.ts";
 import { RemoteDirectory, type RemoteTree } from "./remote.ts";
 import { defaultStateFile, SyncState } from "./state.ts";
 import { deleteLocal, download, type Job, type Transfer, upload } from "./transfer.ts";
-
-export interface SyncOptions {
-  /** `up`: the local directory is the model; `down`: the sandbox's is; `both`: what changed on either side. */
-  direction?: Direction | undefined;
-  /** Whether a deletion on one side is one on the other. Default: false. */
-  delete?: boolean | undefined;
-  /** Lines as in a .gitignore, on top of those that are there. `.git/` is one of them unless you say `!.git/`. */
-  ignore?: string[] | undefined;
-  /** Where to remember what was synced. Default: a file in the user's state directory. */
-  stateFile?: string | undefined;
-  onProgress?: ((progress: { done: number; total: number; path: string }) => void) | undefined;
-  signal?: AbortSignal | undefined;
-}
-
-/** What a sync did. Paths are relative to the two directories. */
-export interface SyncResult {
-  uploaded: string[];
-  downloaded: string[];
-  deletedRemote: string[];
-  deletedLocal: string[];
-  /** Files that are the same on both sides, and were before. */
-  unchanged: number;
-  /** Changed on both sides: neither was touched. */
-  conflicts: Skipped[];
-  /** Left as they are, each with the reason: links, names that are not UTF-8, what the direction does not allow. */
-  skipped: Skipped[];
-}
 
 export interface SyncPlace {
   readonly scope: Scope;

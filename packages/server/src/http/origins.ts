@@ -5,7 +5,7 @@ import type { AppEnv } from "../app.ts";
 /** What a page may read of an answer, beside its body. */
 const EXPOSED = [
   ...["Holdfast-Generation", "Holdfast-Continuity", "Holdfast-Request-Id", "Holdfast-File-Mode"],
-  ...["ETag", "Content-Range", "Retry-After"],
+  ...["Holdfast-Content-Length", "ETag", "Content-Range", "Retry-After"],
 ].join(", ");
 // As long as any browser remembers an answer.
 const PREFLIGHT_SECONDS = "7200";

@@ -62,6 +62,7 @@ const FILE_HEADERS = [
   "accept-ranges",
   "etag",
   "last-modified",
+  "holdfast-content-length",
   "holdfast-file-mode",
 ];
 
