@@ -34,6 +34,7 @@ export const httpStatusOf = {
   disk_full: 507,
 } as const satisfies Record<string, number>;
 
+/** What went wrong, for a program: docs/errors.md has each with its remedy. */
 export type ErrorCode = keyof typeof httpStatusOf;
 
 export const errorCodes = Object.keys(httpStatusOf) as [ErrorCode, ...ErrorCode[]];
@@ -74,7 +75,20 @@ const retryableByNature: ReadonlySet<ErrorCode> = new Set([
   "provider_unavailable",
 ]);
 
-/** The one error that crosses every boundary: provider, core, HTTP, SDK, CLI. */
+/**
+ * The one error that crosses every boundary: provider, core, HTTP, SDK, CLI. `code` says what it is, `hint` what to do
+ * about it, `retryable` whether the same call may work later, `started` whether the work was begun.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await sbx.exec("make", { ifGeneration: 1 });
+ * } catch (error) {
+ *   if (!(error instanceof HoldfastError)) throw error;
+ *   console.log(error.code, error.hint);   // "state_lost": it is another instance than we remember
+ * }
+ * ```
+ */
 export class HoldfastError extends Error {
   override readonly name = "HoldfastError";
   readonly code: ErrorCode;
@@ -92,10 +106,12 @@ export class HoldfastError extends Error {
     this.started = facts.started;
   }
 
+  /** The HTTP status that it travels with. */
   get status(): number {
     return httpStatusOf[this.code];
   }
 
+  /** @internal */
   toBody(): ErrorBody {
     const { code, message, hint, retryable, details, started } = this;
     return {
@@ -110,7 +126,11 @@ export class HoldfastError extends Error {
     };
   }
 
-  /** The way back from the wire; `undefined` if it is not one of our error bodies. */
+  /**
+   * The way back from the wire; `undefined` if it is not one of our error bodies.
+   *
+   * @internal
+   */
   static fromBody(body: unknown): HoldfastError | undefined {
     const error = isObject(body) ? body.error : undefined;
     if (!isObject(error) || !isErrorCode(error.code) || typeof error.message !== "string") return undefined;

@@ -22,6 +22,16 @@ const WHOLE = /^(?:[^[]|\[[0-?]*[ -/]*[@-~])/;
 // How a terminal begins: wraps lines and shows its cursor.
 const SET_AT_FIRST: ReadonlySet<string> = new Set(["7", "25"]);
 
+/**
+ * What a screen must be told, so that it is as a program's output left it, or as it was before.
+ *
+ * @example
+ * ```ts
+ * const modes = new ScreenModes();
+ * modes.learn(new TextEncoder().encode("\x1b[?1049h"));   // the alternate screen, as an editor asks for it
+ * console.log(JSON.stringify(modes.undo));
+ * ```
+ */
 export class ScreenModes {
   readonly #set = new Map<string, boolean>();
   #keypad = "";
@@ -50,6 +60,14 @@ export class ScreenModes {
     return text;
   }
 
+  /**
+   * Takes in a piece of output, wherever it was cut.
+   *
+   * @example
+   * ```ts
+   * new ScreenModes().learn(new Uint8Array([27, 91]));
+   * ```
+   */
   learn(bytes: Uint8Array): void {
     let at = 0;
     if (this.#open !== "") at = this.#goOn(bytes, 0);

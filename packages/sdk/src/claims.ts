@@ -3,6 +3,7 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import { meansEnded } from "./failures.ts";
 import type { Scope, Waiting } from "./scope.ts";
 
+/** Who claims it, and for how long at a time. */
 export interface ClaimOptions extends ClaimRequest {
   signal?: AbortSignal | undefined;
 }
@@ -53,7 +54,14 @@ export class Claim implements AsyncDisposable {
     this.#renewLater();
   }
 
-  /** Gives it back. Giving back what was lost, or given back, changes nothing. */
+  /**
+   * Gives it back. Giving back what was lost, or given back, changes nothing.
+   *
+   * @example
+   * ```ts
+   * await claim.release();
+   * ```
+   */
   async release(options: Waiting = {}): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;

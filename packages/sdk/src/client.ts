@@ -60,7 +60,15 @@ export interface Answer<T> {
 // Longer than a server needs to restart and to find its sandboxes again.
 const DEFAULT_PATIENCE_MS = 30_000;
 
-/** A server, and how to talk to it: addresses, tokens, errors, and repeating what is safe to repeat. */
+/**
+ * A server, and how to talk to it: addresses, tokens, errors, and repeating what is safe to repeat.
+ *
+ * @example
+ * ```ts
+ * const client = await Client.connect({ patienceMs: 5_000 });
+ * const sandboxes = await Sandbox.list({ client });
+ * ```
+ */
 export class Client {
   readonly url: string;
   readonly patienceMs: number;
@@ -86,12 +94,24 @@ export class Client {
     this.#traceparent = options.traceparent;
   }
 
-  /** Finds the address and the token. Sends nothing yet. */
+  /**
+   * Finds the address and the token. Sends nothing yet.
+   *
+   * @example
+   * ```ts
+   * const client = await Client.connect();
+   * const [one, two] = await Promise.all([Sandbox.create({}, { client }), Sandbox.create({}, { client })]);
+   * ```
+   */
   static async connect(options: ConnectOptions = {}): Promise<Client> {
     return new Client(await discover(options), options);
   }
 
-  /** The same server; every request says what its sender holds at that moment, on top of what it said before. */
+  /**
+   * The same server; every request says what its sender holds at that moment, on top of what it said before.
+   *
+   * @internal
+   */
   carrying(held: () => Carries): Client {
     const { url, patienceMs } = this;
     const both = (): Carries => {
@@ -104,7 +124,14 @@ export class Client {
     return carrying;
   }
 
-  /** Sends a request and reads its JSON answer. */
+  /**
+   * Sends a request and reads its JSON answer.
+   *
+   * @example
+   * ```ts
+   * const { body } = await client.json<{ providers: object[] }>({ method: "GET", path: "/v1/providers", again: "safe" });
+   * ```
+   */
   json<T>(call: Call): Promise<Answer<T>> {
     return this.#send(call, readJson<T>);
   }
@@ -112,6 +139,8 @@ export class Client {
   /**
    * Opens a WebSocket. The token travels among the subprotocols, because a page cannot set a header on one. Whether it
    * opens shows later: a WebSocket never says why it did not.
+   *
+   * @internal
    */
   webSocket(path: string, query: Record<string, string | number | boolean | undefined>): WebSocket {
     const url = this.#urlOf({ path, query }).replace(/^http/, "ws");
@@ -119,7 +148,11 @@ export class Client {
     return new (this.needWebSocket())(url, protocols);
   }
 
-  /** Asked before anything is started that could then not be reached. */
+  /**
+   * Asked before anything is started that could then not be reached.
+   *
+   * @internal
+   */
   needWebSocket(): NewWebSocket {
     if (this.#WebSocket !== undefined) return this.#WebSocket;
     throw new HoldfastError("unsupported", "this runtime has no WebSocket, which a terminal needs", {
@@ -128,7 +161,15 @@ export class Client {
     });
   }
 
-  /** Sends a request whose answer is a stream; the caller reads or cancels its body. */
+  /**
+   * Sends a request whose answer is a stream; the caller reads or cancels its body.
+   *
+   * @example
+   * ```ts
+   * const response = await client.open({ method: "GET", path: "/openapi.json", again: "safe" });
+   * console.log(await response.text());
+   * ```
+   */
   open(call: Call): Promise<Response> {
     return this.#send(call, async (response) => response);
   }

@@ -5,6 +5,7 @@ import type { Answer } from "./client.ts";
 import { makeId } from "./ids.ts";
 import { type Conditions, conditionHeaders, type Scope, toStdin, type Waiting } from "./scope.ts";
 
+/** How a command of `exec` runs. */
 export interface ExecOptions extends RunOptions {
   /** Absolute. Default: the sandbox's workspace. */
   cwd?: string | undefined;

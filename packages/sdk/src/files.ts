@@ -13,6 +13,7 @@ export interface FileOptions extends Conditions {
   signal?: AbortSignal | undefined;
 }
 
+/** How a file is written. */
 export interface WriteOptions extends FileOptions {
   /** Permissions, such as `0o755`. Without it: those of the file that is replaced, else `0o644`. */
   mode?: number | undefined;
@@ -26,6 +27,7 @@ export interface WriteOptions extends FileOptions {
   ifAbsent?: boolean | undefined;
 }
 
+/** What to tell about a path. */
 export interface StatOptions extends FileOptions {
   /** Of what a symlink leads to, not of the link. */
   follow?: boolean | undefined;
@@ -33,6 +35,7 @@ export interface StatOptions extends FileOptions {
   hash?: "sha256" | undefined;
 }
 
+/** How deep to list, and what to tell. */
 export interface ListFilesOptions extends FileOptions {
   /** 1, the default: what is in the directory itself. */
   depth?: number | undefined;
@@ -40,6 +43,7 @@ export interface ListFilesOptions extends FileOptions {
   hash?: "sha256" | undefined;
 }
 
+/** What an archive may do. */
 export interface WriteTarOptions extends FileOptions {
   /** Make directories that are missing above it. */
   parents?: boolean | undefined;
@@ -71,13 +75,27 @@ export class Files {
     this.#sandbox = sandbox;
   }
 
-  /** A whole file, or a range of it, in memory. */
+  /**
+   * A whole file, or a range of it, in memory.
+   *
+   * @example
+   * ```ts
+   * const head = await sbx.files.read("/workspace/a.txt", { end: 16 });
+   * ```
+   */
   async read(path: FilePath, options: ReadOptions = {}): Promise<Uint8Array> {
     const { stream } = await this.open(path, options);
     return new Uint8Array(await new Response(stream).arrayBuffer());
   }
 
-  /** A file as text. Bytes that are not UTF-8 become U+FFFD. */
+  /**
+   * A file as text. Bytes that are not UTF-8 become U+FFFD.
+   *
+   * @example
+   * ```ts
+   * const text = await sbx.files.readText("/workspace/a.txt");
+   * ```
+   */
   async readText(path: FilePath, options: ReadOptions = {}): Promise<string> {
     return new TextDecoder().decode(await this.read(path, options));
   }
@@ -133,13 +151,27 @@ export class Files {
     return uploadFile(this.#scope, path, content, options);
   }
 
-  /** What a path is; of a symlink, the link itself. `not_found` if there is nothing. */
+  /**
+   * What a path is; of a symlink, the link itself. `not_found` if there is nothing.
+   *
+   * @example
+   * ```ts
+   * const { sizeBytes, sha256 } = await sbx.files.stat("/workspace/a.txt", { hash: "sha256" });
+   * ```
+   */
   stat(path: FilePath, options: StatOptions = {}): Promise<FileInfo> {
     const { follow, hash } = options;
     return this.#call({ method: "GET", action: "/stat", paths: { path }, query: { follow, hash }, options });
   }
 
-  /** Whether there is anything under this path. */
+  /**
+   * Whether there is anything under this path.
+   *
+   * @example
+   * ```ts
+   * if (!(await sbx.files.exists("/workspace/.git"))) console.log("not a repository");
+   * ```
+   */
   async exists(path: FilePath, options: StatOptions = {}): Promise<boolean> {
     try {
       await this.stat(path, options);
@@ -224,7 +256,14 @@ export class Files {
     });
   }
 
-  /** Makes a directory. With `parents`, also those above it, and one that is there already is fine. */
+  /**
+   * Makes a directory. With `parents`, also those above it, and one that is there already is fine.
+   *
+   * @example
+   * ```ts
+   * await sbx.files.mkdir("/workspace/a/b/c", { parents: true });
+   * ```
+   */
   mkdir(path: FilePath, options: FileOptions & { parents?: boolean; mode?: number } = {}): Promise<FileInfo> {
     const { parents, mode } = options;
     const query = { parents, mode: mode === undefined ? undefined : octal(mode) };
@@ -232,7 +271,14 @@ export class Files {
     return this.#call({ method: "POST", action: "/mkdir", paths: { path }, query, options, again });
   }
 
-  /** Renames in one step, within one file system. Replaces nothing unless with `overwrite`. */
+  /**
+   * Renames in one step, within one file system. Replaces nothing unless with `overwrite`.
+   *
+   * @example
+   * ```ts
+   * await sbx.files.move("/workspace/a.txt", "/workspace/b.txt");
+   * ```
+   */
   move(from: FilePath, to: FilePath, options: FileOptions & { overwrite?: boolean } = {}): Promise<FileInfo> {
     const query = { overwrite: options.overwrite };
     return this.#call({
@@ -245,7 +291,14 @@ export class Files {
     });
   }
 
-  /** Deletes a file, a symlink or an empty directory; with `recursive`, a directory with all it has. */
+  /**
+   * Deletes a file, a symlink or an empty directory; with `recursive`, a directory with all it has.
+   *
+   * @example
+   * ```ts
+   * await sbx.files.delete("/workspace/app", { recursive: true });
+   * ```
+   */
   async delete(path: FilePath, options: FileOptions & { recursive?: boolean } = {}): Promise<void> {
     const query = { recursive: options.recursive };
     await this.#call({ method: "DELETE", action: "", paths: { path }, query, options, again: "never" });

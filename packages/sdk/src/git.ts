@@ -15,6 +15,7 @@ export interface CloneProgress {
   total: number;
 }
 
+/** What of a repository to clone, and as whom. */
 export interface CloneOptions {
   /** A branch or a tag. Default: the remote's own choice. */
   branch?: string | undefined;
@@ -32,6 +33,7 @@ export interface CloneOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** What to compare. */
 export interface GitDiffOptions {
   /** What is staged, rather than what is not. */
   staged?: boolean | undefined;
@@ -47,7 +49,15 @@ const LONGEST_WAIT_MS = 20_000;
 
 const LAST_WORDS_MS = 1_000;
 
-/** git in a sandbox; `unsupported` where there is none. */
+/**
+ * git in a sandbox; `unsupported` where there is none.
+ *
+ * @example
+ * ```ts
+ * const { branch, files } = await sbx.git.status("/workspace/app");
+ * if (files.length > 0) console.log(branch, "has changes");
+ * ```
+ */
 export class Git {
   readonly #scope: Scope;
 
@@ -59,10 +69,10 @@ export class Git {
    * Clones a repository: whole, or not at all. The path must not exist, or be an empty directory.
    *
    * @example
-   * ```ts
+   * ```ts no-run
    * await sbx.git.clone("https://example.com/team/app.git", "/workspace/app", {
    *   depth: 1,
-   *   credentials: { password: process.env.GIT_TOKEN },
+   *   credentials: { password: process.env.GIT_TOKEN ?? "" },
    *   onProgress: ({ phase, percent }) => console.log(phase, percent),
    * });
    * ```
@@ -78,7 +88,14 @@ export class Git {
     });
   }
 
-  /** What is changed in the repository at, or above, a path. Takes no lock, wakes nothing. */
+  /**
+   * What is changed in the repository at, or above, a path. Takes no lock, wakes nothing.
+   *
+   * @example
+   * ```ts
+   * for (const { path } of (await sbx.git.status("/workspace/app")).files) console.log(path);
+   * ```
+   */
   async status(path: string, options: Waiting = {}): Promise<GitStatus> {
     return this.#get("status", { path }, options.signal);
   }

@@ -19,11 +19,13 @@ export interface CallOptions extends ConnectOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** What to do where there is no room. */
 export interface QueueOptions {
   /** Wait so long for room where there is none now. Default: 0, be told at once. */
   queueSeconds?: number | undefined;
 }
 
+/** Whom to tell while it takes long. */
 export interface ProgressOptions {
   /**
    * Told what happens while it waits: an image that is fetched, or a snapshot that is copied, takes minutes.
@@ -36,6 +38,7 @@ export interface ProgressOptions {
   onProgress?: ((event: SandboxEvent) => void) | undefined;
 }
 
+/** How to create. */
 export interface CreateOptions extends CallOptions, QueueOptions, ProgressOptions {
   /** `false`: resolve at once, with state `creating`. */
   wait?: boolean | undefined;
@@ -43,8 +46,10 @@ export interface CreateOptions extends CallOptions, QueueOptions, ProgressOption
   idempotencyKey?: string | undefined;
 }
 
+/** How to get or create. */
 export interface GetOrCreateOptions extends CallOptions, QueueOptions, ProgressOptions, Conditions {}
 
+/** Which sandboxes to list. */
 export interface ListOptions extends CallOptions {
   state?: SandboxState | undefined;
   /** `key` or `key=value`. */
@@ -53,6 +58,7 @@ export interface ListOptions extends CallOptions {
   limit?: number | undefined;
 }
 
+/** How to delete, and how long to wait for the evidence. */
 export interface DeleteOptions {
   /** Skip the grace that what runs inside gets to end by itself. */
   force?: boolean | undefined;

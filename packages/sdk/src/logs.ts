@@ -5,6 +5,7 @@ import type { Client } from "./client.ts";
 import { failureOfConnection } from "./failures.ts";
 import { type BrokenOff, readBody } from "./read-body.ts";
 
+/** Which part of a log to read. */
 export interface LogOptions {
   /** The offset to begin at. Default: 0, the oldest that is still there. */
   since?: number | undefined;

@@ -21,17 +21,39 @@ export class Operator {
     this.#client = client;
   }
 
+  /**
+   * The server of these options, or the one on this machine. Sends nothing yet.
+   *
+   * @example
+   * ```ts
+   * const operator = await Operator.connect();
+   * ```
+   */
   static async connect(options: CallOptions = {}): Promise<Operator> {
     return new Operator(await clientOf(options));
   }
 
-  /** Every provider: whether it can be reached, what it can do, and what room it has. */
+  /**
+   * Every provider: whether it can be reached, what it can do, and what room it has.
+   *
+   * @example
+   * ```ts
+   * for (const { provider, state } of await operator.providers()) console.log(provider, state);
+   * ```
+   */
   async providers({ signal }: Waiting = {}): Promise<ProviderInfo[]> {
     const call = { method: "GET", path: "/v1/providers", again: "safe", signal } as const;
     return (await this.#client.json<{ providers: ProviderInfo[] }>(call)).body.providers;
   }
 
-  /** Every record under which an instance may exist, or lately did, page after page. */
+  /**
+   * Every record under which an instance may exist, or lately did, page after page.
+   *
+   * @example
+   * ```ts
+   * for await (const { phase, instanceId } of operator.leases()) console.log(phase, instanceId);
+   * ```
+   */
   async *leases({ signal }: Waiting = {}): AsyncGenerator<LeaseInfo> {
     let cursor: string | undefined;
     do {
@@ -43,7 +65,14 @@ export class Operator {
     } while (cursor !== undefined);
   }
 
-  /** Compares what the providers hold with what should be there, at once. `dryRun`: says what it would do, only. */
+  /**
+   * Compares what the providers hold with what should be there, at once. `dryRun`: says what it would do, only.
+   *
+   * @example
+   * ```ts
+   * const report = await operator.sweep({ dryRun: true });
+   * ```
+   */
   async sweep({ dryRun, signal }: Waiting & { dryRun?: boolean | undefined } = {}): Promise<SweepReport> {
     const call = {
       method: "POST",
@@ -58,6 +87,11 @@ export class Operator {
   /**
    * Forgets a sandbox's instance without evidence that it is gone, so that another may run. The old one is hunted on;
    * until it is found, two may run at once. The reason is written into the timeline.
+   *
+   * @example
+   * ```ts
+   * await operator.abandon("issue-42", { reason: "its host burnt down" });
+   * ```
    */
   async abandon(idOrName: string, { reason, signal }: Waiting & { reason: string }): Promise<SandboxInfo> {
     const json = { sandbox: idOrName, reason };

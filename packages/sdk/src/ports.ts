@@ -1,6 +1,7 @@
 import type { ExposePort, Port, SandboxPort } from "@holdfast/protocol";
 import type { Scope, Waiting } from "./scope.ts";
 
+/** Who may visit, and whether a visit wakes. */
 export interface ExposeOptions extends Omit<ExposePort, "port"> {
   signal?: AbortSignal | undefined;
 }
@@ -41,13 +42,27 @@ export class Ports {
     return (await this.#scope.client.json<Port>(call)).body;
   }
 
-  /** Those that are exposed, and those that something inside listens on. Wakes nothing. */
+  /**
+   * Those that are exposed, and those that something inside listens on. Wakes nothing.
+   *
+   * @example
+   * ```ts
+   * for (const { port, url } of await sbx.ports.list()) console.log(port, url);
+   * ```
+   */
   async list(options: Waiting = {}): Promise<SandboxPort[]> {
     const call = { method: "GET", path: this.#path, again: "safe", ...options } as const;
     return (await this.#scope.client.json<{ ports: SandboxPort[] }>(call)).body.ports;
   }
 
-  /** Takes a port's address back, for good, and cuts its open connections. May be called twice. */
+  /**
+   * Takes a port's address back, for good, and cuts its open connections. May be called twice.
+   *
+   * @example
+   * ```ts
+   * await sbx.ports.close(3000);
+   * ```
+   */
   async close(port: number, options: Waiting = {}): Promise<void> {
     await this.#scope.client.json({
       method: "DELETE",

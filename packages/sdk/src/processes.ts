@@ -15,6 +15,7 @@ import { type LogOptions, readLogs } from "./logs.ts";
 import { type Conditions, conditionHeaders, type Scope, toStdin, type Waiting, whileHeld } from "./scope.ts";
 import { type LogMatch, type WaitForLogOptions, waitForLog } from "./wait-for-log.ts";
 
+/** How a process runs. */
 export interface StartProcessOptions extends Conditions {
   /** Absolute. Default: the sandbox's workspace. */
   cwd?: string | undefined;
@@ -35,6 +36,7 @@ export interface StartProcessOptions extends Conditions {
   signal?: AbortSignal | undefined;
 }
 
+/** How long to wait. */
 export interface WaitOptions {
   /** Stop waiting after this time. The process goes on. */
   timeoutMs?: number | undefined;
@@ -42,6 +44,7 @@ export interface WaitOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** The signals that can be sent. */
 export type SignalName = SignalRequest["signal"];
 
 // As for exec: under the idle limits of common proxies.
@@ -52,9 +55,8 @@ const LONGEST_WAIT_MS = 20_000;
  *
  * @example
  * ```ts
- * const server = await sbx.startProcess("npm run dev");
- * await server.waitForPort(3000);
- * for await (const event of server.logs({ follow: true })) {
+ * const build = await sbx.startProcess("npm run build");
+ * for await (const event of build.logs({ follow: true })) {
  *   if (event.type === "stdout") process.stdout.write(event.bytes);
  * }
  * ```
@@ -80,13 +82,28 @@ export class Process {
     this.#path = processPath(scope, info.processId);
   }
 
-  /** Everything that is known about it now. */
+  /**
+   * Everything that is known about it now.
+   *
+   * @example
+   * ```ts
+   * const { log } = await build.info();
+   * console.log(log.nextOffset, "bytes so far");
+   * ```
+   */
   async info({ signal }: Waiting = {}): Promise<ProcessInfo> {
     const { client } = this.#scope;
     return (await client.json<ProcessInfo>({ method: "GET", path: this.#path, again: "safe", signal })).body;
   }
 
-  /** `running`, `exited` with how, or `lost` with why. */
+  /**
+   * `running`, `exited` with how, or `lost` with why.
+   *
+   * @example
+   * ```ts
+   * if ((await build.status()).state === "running") console.log("still at it");
+   * ```
+   */
   async status(options: Waiting = {}): Promise<ProcessStatus> {
     return (await this.info(options)).status;
   }
@@ -97,7 +114,7 @@ export class Process {
    *
    * @example
    * ```ts
-   * for await (const event of build.logs({ follow: true, since: 4096 })) {
+   * for await (const event of build.logs({ follow: true, since: 12 })) {
    *   if (event.type === "exit") console.log("exit code", event.exitCode);
    * }
    * ```
@@ -156,19 +173,40 @@ export class Process {
     );
   }
 
-  /** Writes to its stdin; resolves when it was taken. Not repeated if the answer is lost: bytes might come twice. */
+  /**
+   * Writes to its stdin; resolves when it was taken. Not repeated if the answer is lost: bytes might come twice.
+   *
+   * @example
+   * ```ts
+   * await repl.write("print(1 + 1)\n");
+   * ```
+   */
   async write(data: string | Uint8Array, options: Waiting = {}): Promise<void> {
     const body = typeof data === "string" ? new TextEncoder().encode(data) : data;
     const path = `${this.#path}/stdin`;
     await this.#scope.client.json({ method: "POST", path, body, again: "never", signal: options.signal });
   }
 
-  /** Ends its stdin. Once closed, closing again changes nothing. */
+  /**
+   * Ends its stdin. Once closed, closing again changes nothing.
+   *
+   * @example
+   * ```ts
+   * await repl.closeStdin();   // as Ctrl-D does
+   * ```
+   */
   async closeStdin(options: Waiting = {}): Promise<void> {
     await this.#post("stdin/close", "safe", options);
   }
 
-  /** Sends a signal to the program itself, or with `target: "group"` to its whole group, as Ctrl-C does. */
+  /**
+   * Sends a signal to the program itself, or with `target: "group"` to its whole group, as Ctrl-C does.
+   *
+   * @example
+   * ```ts
+   * await server.signal("SIGHUP");
+   * ```
+   */
   async signal(
     name: SignalName,
     { target, signal }: Waiting & { target?: "process" | "group" | undefined } = {},
@@ -176,7 +214,14 @@ export class Process {
     await this.#post("signal", "never", { signal, json: { signal: name, target } });
   }
 
-  /** Ends it with everything it started, and resolves when nothing of it is left. */
+  /**
+   * Ends it with everything it started, and resolves when nothing of it is left.
+   *
+   * @example
+   * ```ts
+   * await server.kill();
+   * ```
+   */
   async kill(options: Waiting = {}): Promise<void> {
     await this.#post("kill", "safe", options);
   }

@@ -5,6 +5,7 @@ import type { FileOptions } from "./files.ts";
 import { type BrokenOff, readBody } from "./read-body.ts";
 import { conditionHeaders, type Scope } from "./scope.ts";
 
+/** Which part of a file to read. */
 export interface ReadOptions extends FileOptions {
   /** The first byte that is wanted. Default: 0. */
   start?: number | undefined;
@@ -14,6 +15,7 @@ export interface ReadOptions extends FileOptions {
   ifMatch?: string | undefined;
 }
 
+/** A file that is being read. */
 export interface OpenFile {
   /** The bytes, read as they are taken. Cancel it, or read it to its end. */
   readonly stream: ReadableStream<Uint8Array>;

@@ -120,6 +120,10 @@ export class Sandbox implements AsyncDisposable {
    * ```ts
    * const sbx = await Sandbox.create({ network: "none", limits: { memoryMiB: 512 } });
    * const once = await Sandbox.create({ persistent: false });   // gone when its turn ends
+   * ```
+   *
+   * @example
+   * ```ts no-run
    * const tight = await Sandbox.create({
    *   provider: "docker",
    *   image: "node:22",
@@ -134,7 +138,14 @@ export class Sandbox implements AsyncDisposable {
     return Sandbox.#hold(await lifecycle.create(spec, options));
   }
 
-  /** The sandbox with this id or name; `not_found` if there is none. Wakes and creates nothing. */
+  /**
+   * The sandbox with this id or name; `not_found` if there is none. Wakes and creates nothing.
+   *
+   * @example
+   * ```ts
+   * const sbx = await Sandbox.get("issue-42");
+   * ```
+   */
   static async get(idOrName: string, options: CallOptions = {}): Promise<Sandbox> {
     return Sandbox.#hold(await lifecycle.get(idOrName, options));
   }
@@ -167,7 +178,15 @@ export class Sandbox implements AsyncDisposable {
     return (await lifecycle.list(options)).map(Sandbox.#hold);
   }
 
-  /** The timeline of the sandbox with this id or name, also when it was deleted. */
+  /**
+   * The timeline of the sandbox with this id or name, also when it was deleted.
+   *
+   * @example
+   * ```ts
+   * const last = (await Sandbox.events("issue-42")).at(-1);
+   * console.log(last?.type, last?.cause);
+   * ```
+   */
   static events(idOrName: string, options: CallOptions & EventOptions = {}): Promise<SandboxEvent[]> {
     return lifecycle.eventsOf(idOrName, options);
   }
@@ -181,10 +200,12 @@ export class Sandbox implements AsyncDisposable {
     return this.#info;
   }
 
+  /** Unique on its server; it can be used wherever an id can. */
   get name(): string {
     return this.#info.name;
   }
 
+  /** As the server last said it. */
   get state(): SandboxState {
     return this.#info.state;
   }
@@ -215,17 +236,41 @@ export class Sandbox implements AsyncDisposable {
     return exec(this.#scope, command, options);
   }
 
-  /** What became of a command: also one that another client started, or that was left running with `yieldMs`. */
+  /**
+   * What became of a command: also one that another client started, or that was left running with `yieldMs`.
+   *
+   * @example
+   * ```ts
+   * const left = await sbx.exec("make", { commandId: "make-1", yieldMs: 0 });
+   * const state = await sbx.getCommand("make-1");
+   * ```
+   */
   getCommand(commandId: string, options: Waiting = {}): Promise<ExecState> {
     return getCommand(this.#scope, commandId, options);
   }
 
-  /** Ends a command with everything it started. */
+  /**
+   * Ends a command with everything it started.
+   *
+   * @example
+   * ```ts
+   * await sbx.exec("sleep 1000", { commandId: "nap", yieldMs: 0 });
+   * await sbx.cancelCommand("nap");
+   * ```
+   */
   cancelCommand(commandId: string, options: Waiting = {}): Promise<void> {
     return cancelCommand(this.#scope, commandId, options);
   }
 
-  /** A command's output as events, from any offset; see `Process.logs`. */
+  /**
+   * A command's output as events, from any offset; see `Process.logs`.
+   *
+   * @example
+   * ```ts
+   * const { commandId } = await sbx.exec("make", { yieldMs: 0 });
+   * for await (const event of sbx.commandLogs(commandId, { follow: true })) console.log(event.type);
+   * ```
+   */
   commandLogs(commandId: string, options: LogOptions = {}): AsyncGenerator<LogEvent> {
     const signal = whileHeld(this.#scope, options.signal);
     return readLogs(this.#scope.client, `${commandPath(this.#scope, commandId)}/logs`, {
@@ -247,12 +292,26 @@ export class Sandbox implements AsyncDisposable {
     return startProcess(this.#scope, command, options);
   }
 
-  /** A process by its id, running or ended. */
+  /**
+   * A process by its id, running or ended.
+   *
+   * @example
+   * ```ts
+   * const again = await sbx.getProcess(server.processId);
+   * ```
+   */
   getProcess(processId: string, options: Waiting = {}): Promise<Process> {
     return getProcess(this.#scope, processId, options);
   }
 
-  /** All processes that are known, running or ended. Commands of `exec` are not among them. */
+  /**
+   * All processes that are known, running or ended. Commands of `exec` are not among them.
+   *
+   * @example
+   * ```ts
+   * for (const { processId, status } of await sbx.listProcesses()) console.log(processId, status.state);
+   * ```
+   */
   listProcesses(options: Waiting & { sessionId?: string | undefined } = {}): Promise<ProcessInfo[]> {
     return listProcesses(this.#scope, options);
   }
@@ -272,11 +331,26 @@ export class Sandbox implements AsyncDisposable {
     return createSession(this.#scope, options);
   }
 
-  /** A session by its id, awake or asleep. */
+  /**
+   * A session by its id, awake or asleep.
+   *
+   * @example
+   * ```ts
+   * const shell = await sbx.getSession("main");
+   * ```
+   */
   getSession(sessionId: string, options: Waiting = {}): Promise<Session> {
     return getSession(this.#scope, sessionId, options);
   }
 
+  /**
+   * All sessions, awake or asleep.
+   *
+   * @example
+   * ```ts
+   * for (const { sessionId, cwd } of await sbx.listSessions()) console.log(sessionId, cwd);
+   * ```
+   */
   listSessions(options: Waiting = {}): Promise<SessionInfo[]> {
     return listSessions(this.#scope, options);
   }
@@ -288,7 +362,7 @@ export class Sandbox implements AsyncDisposable {
    * @example
    * ```ts
    * const term = await sbx.terminal({ id: "main", cols: 120, rows: 40 });
-   * await term.write("make test\r");
+   * await term.write("make test; exit\r");
    * for await (const event of term) if (event.type === "output") process.stdout.write(event.bytes);
    * ```
    */
@@ -296,12 +370,26 @@ export class Sandbox implements AsyncDisposable {
     return openTerminal(this.#scope, options);
   }
 
-  /** Attaches to a terminal that is there, running or ended. Creates nothing. */
+  /**
+   * Attaches to a terminal that is there, running or ended. Creates nothing.
+   *
+   * @example
+   * ```ts
+   * await using viewer = await sbx.attachTerminal("main", { readonly: true });
+   * ```
+   */
   attachTerminal(terminalId: string, options: AttachOptions = {}): Promise<Terminal> {
     return attachTerminal(this.#scope, terminalId, options);
   }
 
-  /** All terminals that are known, running or lately ended. */
+  /**
+   * All terminals that are known, running or lately ended.
+   *
+   * @example
+   * ```ts
+   * for (const { terminalId, viewers } of await sbx.listTerminals()) console.log(terminalId, viewers);
+   * ```
+   */
   listTerminals(options: Waiting = {}): Promise<TerminalInfo[]> {
     return listTerminals(this.#scope, options);
   }
@@ -314,7 +402,9 @@ export class Sandbox implements AsyncDisposable {
    * @example
    * ```ts
    * for await (const event of sbx.watch("/workspace")) {
-   *   if (event.type === "modified") console.log(event.path);
+   *   if (event.type === "ready") await sbx.files.write("/workspace/a.txt", "changed");
+   *   else if (event.type === "resync") console.log("look at all of them again");
+   *   else if (event.path === "/workspace/a.txt") break;
    * }
    * ```
    */
@@ -343,7 +433,14 @@ export class Sandbox implements AsyncDisposable {
     return turn;
   }
 
-  /** Ends a turn that was begun elsewhere. Ending it again gives the same answer. */
+  /**
+   * Ends a turn that was begun elsewhere. Ending it again gives the same answer.
+   *
+   * @example
+   * ```ts
+   * await sbx.endTurn(turn.turnId);
+   * ```
+   */
   endTurn(turnId: string, options: Waiting = {}): Promise<TurnInfo> {
     return endTurn(this.#scope, turnId, options.signal);
   }
@@ -380,7 +477,14 @@ export class Sandbox implements AsyncDisposable {
     return makeSnapshot(this.#scope, options);
   }
 
-  /** The snapshots that were taken of it. */
+  /**
+   * The snapshots that were taken of it.
+   *
+   * @example
+   * ```ts
+   * for (const { name, info } of await sbx.snapshots()) console.log(name, info.sizeBytes);
+   * ```
+   */
   snapshots(options: Waiting = {}): Promise<Snapshot[]> {
     return snapshotsOf(this.#scope, options.signal);
   }
@@ -398,7 +502,14 @@ export class Sandbox implements AsyncDisposable {
     return (await fork(this.#scope, count, options)).map((info) => Sandbox.#hold({ client, info }));
   }
 
-  /** Counts as a use, and does nothing else: idle time begins anew. Wakes nothing. */
+  /**
+   * Counts as a use, and does nothing else: idle time begins anew. Wakes nothing.
+   *
+   * @example
+   * ```ts
+   * await sbx.touch();
+   * ```
+   */
   async touch(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "touch", options));
   }
@@ -415,12 +526,26 @@ export class Sandbox implements AsyncDisposable {
     return this.#update(await lifecycle.update(this.#scope, change, options.signal));
   }
 
-  /** Why it lives, what holds it awake, when it will be reaped, and why it last died. Wakes nothing. */
+  /**
+   * Why it lives, what holds it awake, when it will be reaped, and why it last died. Wakes nothing.
+   *
+   * @example
+   * ```ts
+   * const { heldAwakeBy, reapsAt, next } = await sbx.why();
+   * ```
+   */
   why(options: Waiting = {}): Promise<Why> {
     return lifecycle.why(this.#scope, options.signal);
   }
 
-  /** What it uses now: CPU, memory, disk. Wakes nothing; `wrong_state` if it does not run. */
+  /**
+   * What it uses now: CPU, memory, disk. Wakes nothing; `wrong_state` if it does not run.
+   *
+   * @example
+   * ```ts
+   * const { cpuMs, memoryBytes } = await sbx.usage();
+   * ```
+   */
   usage(options: UsageOptions = {}): Promise<Usage> {
     return usage(this.#scope, options);
   }
@@ -430,14 +555,24 @@ export class Sandbox implements AsyncDisposable {
    *
    * @example
    * ```ts
-   * for await (const { cpuMs, memoryBytes } of sbx.followUsage()) console.log(cpuMs, memoryBytes);
+   * for await (const { cpuMs, memoryBytes } of sbx.followUsage()) {
+   *   console.log(cpuMs, memoryBytes);
+   *   if (cpuMs >= 0) break;
+   * }
    * ```
    */
   followUsage(options: FollowUsageOptions = {}): AsyncGenerator<Usage> {
     return followUsage(this.#scope, { ...options, signal: whileHeld(this.#scope, options.signal) });
   }
 
-  /** Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing. */
+  /**
+   * Starts a stopped sandbox, on the same disk: a new generation. Starting a running one changes nothing.
+   *
+   * @example
+   * ```ts
+   * await sbx.start({ onProgress: ({ type }) => console.log(type) });
+   * ```
+   */
   async start(options: QueueOptions & ProgressOptions & Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.start(this.#scope, options));
   }
@@ -446,8 +581,10 @@ export class Sandbox implements AsyncDisposable {
    * Freezes everything that runs in it, where its provider can. Nothing is lost; the next use resumes it.
    *
    * @example
-   * await sandbox.pause(); // no cpu is used, and memory stays as it is
-   * await sandbox.exec("echo back"); // resumes it first
+   * ```ts no-run
+   * await sbx.pause();             // no cpu is used, and memory stays as it is
+   * await sbx.exec("echo back");   // resumes it first
+   * ```
    */
   async pause(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "pause", options));
@@ -457,13 +594,22 @@ export class Sandbox implements AsyncDisposable {
    * Lets a paused sandbox run on. It starts nothing: for a stopped one there is `start`.
    *
    * @example
-   * await (await sandbox.pause()).resume();
+   * ```ts no-run
+   * await (await sbx.pause()).resume();
+   * ```
    */
   async resume(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "resume", options));
   }
 
-  /** Ends what runs in it and keeps its disk. Stopping a stopped one changes nothing. */
+  /**
+   * Ends what runs in it and keeps its disk. Stopping a stopped one changes nothing.
+   *
+   * @example
+   * ```ts
+   * await sbx.stop();
+   * ```
+   */
   async stop(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.act(this.#scope, "stop", options));
   }
@@ -481,12 +627,26 @@ export class Sandbox implements AsyncDisposable {
     await lifecycle.remove(this.#scope, options);
   }
 
-  /** Asks the server for the present state. */
+  /**
+   * Asks the server for the present state.
+   *
+   * @example
+   * ```ts
+   * if ((await sbx.refresh()).state === "running") console.log("awake");
+   * ```
+   */
   async refresh(options: Waiting = {}): Promise<this> {
     return this.#update(await lifecycle.refresh(this.#scope, options.signal));
   }
 
-  /** Its timeline, oldest first, with the cause of every death. */
+  /**
+   * Its timeline, oldest first, with the cause of every death.
+   *
+   * @example
+   * ```ts
+   * for (const { at, type, cause } of await sbx.events()) console.log(at, type, cause ?? "");
+   * ```
+   */
   events(options: EventOptions = {}): Promise<SandboxEvent[]> {
     return events(this.#scope, options);
   }
@@ -496,7 +656,10 @@ export class Sandbox implements AsyncDisposable {
    *
    * @example
    * ```ts
-   * for await (const event of sbx.followEvents()) console.log(event.type, event.cause);
+   * for await (const event of sbx.followEvents()) {
+   *   console.log(event.type, event.cause);
+   *   if (event.type === "live") break;
+   * }
    * ```
    */
   followEvents(options: EventOptions = {}): AsyncGenerator<SandboxEvent> {
@@ -506,6 +669,11 @@ export class Sandbox implements AsyncDisposable {
   /**
    * Lets go of it: log readings and waits of this handle end, and so do the turns that it began and its claim. A
    * persistent sandbox and everything in it runs on. May be called twice, and the handle can still be used afterwards.
+   *
+   * @example
+   * ```ts
+   * await sbx.release();
+   * ```
    */
   async release(options: Waiting = {}): Promise<void> {
     this.#held.abort(new DOMException("the sandbox was released", "AbortError"));

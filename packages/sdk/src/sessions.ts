@@ -10,15 +10,26 @@ import { makeId } from "./ids.ts";
 import { launchProcess, type Process, type StartProcessOptions } from "./processes.ts";
 import { type Conditions, conditionHeaders, type Scope, type Waiting } from "./scope.ts";
 
+/** How the shell of a session begins. */
 export interface CreateSessionOptions extends CreateSession, Conditions {
   signal?: AbortSignal | undefined;
 }
 
 /** A session's command that ended, with what it meant for the shell. */
 export type SessionExecResult = SessionCommandResult & Seen;
+/** A session's command as it is now. */
 export type SessionExecState = SessionCommandState & Seen;
 
-/** A persistent shell. Its commands run one at a time, in order; two sessions never see each other. */
+/**
+ * A persistent shell. Its commands run one at a time, in order; two sessions never see each other.
+ *
+ * @example
+ * ```ts
+ * const shell = await sbx.createSession({ cwd: "/workspace" });
+ * await shell.exec("export NAME=value");
+ * console.log((await shell.exec("echo $NAME")).stdout);
+ * ```
+ */
 export class Session {
   readonly sessionId: string;
   readonly #scope: Scope;
@@ -52,18 +63,41 @@ export class Session {
     return runToEnd<SessionCommandState>({ scope: this.#scope, path, what: { command }, options });
   }
 
-  /** Starts a process with a copy of this shell's state. Nothing that it does comes back into the session. */
+  /**
+   * Starts a process with a copy of this shell's state. Nothing that it does comes back into the session.
+   *
+   * @example
+   * ```ts
+   * await shell.exec("export PORT=3000");
+   * const dev = await shell.startProcess("npm run dev");
+   * ```
+   */
   startProcess(command: Command, options: Omit<StartProcessOptions, "cwd"> = {}): Promise<Process> {
     const path = `${pathOf(this.#scope, this.sessionId)}/processes`;
     return launchProcess({ scope: this.#scope, path, what: { command }, options });
   }
 
+  /**
+   * Asks the server for the present state.
+   *
+   * @example
+   * ```ts
+   * const { running, waiting } = (await shell.refresh()).info;
+   * ```
+   */
   async refresh(options: Waiting = {}): Promise<this> {
     this.#info = await getInfo(this.#scope, this.sessionId, options);
     return this;
   }
 
-  /** Ends the shell and forgets its state. Background processes that it started end with it. */
+  /**
+   * Ends the shell and forgets its state. Background processes that it started end with it.
+   *
+   * @example
+   * ```ts
+   * await shell.delete();
+   * ```
+   */
   async delete({ signal }: Waiting = {}): Promise<void> {
     const path = pathOf(this.#scope, this.sessionId);
     await this.#scope.client.json({ method: "DELETE", path, again: "safe", signal });

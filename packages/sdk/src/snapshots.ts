@@ -10,21 +10,25 @@ import type { Client } from "./client.ts";
 import { type CallOptions, clientOf } from "./lifecycle.ts";
 import type { Scope, Waiting } from "./scope.ts";
 
+/** What to call a snapshot, and how long to keep it. */
 export interface SnapshotOptions extends CreateSnapshot {
   /** Called now and then with what was copied so far. Blocks that are shared need no copy. */
   onProgress?: ((copiedBytes: number) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
+/** Which snapshots to list. */
 export interface ListSnapshotsOptions extends CallOptions {
   /** `key` or `key=value`. */
   label?: string | undefined;
 }
 
+/** What the forks are called, and what differs in how they live. */
 export interface ForkOptions extends Omit<ForkRequest, "count"> {
   signal?: AbortSignal | undefined;
 }
 
+/** What to call what is imported, and where it is to be. */
 export interface ImportOptions extends CallOptions {
   name?: string | undefined;
   /** Where it is to be. Default: the server's own choice for sandboxes. */
@@ -57,7 +61,14 @@ export class Snapshot {
     this.#info = info;
   }
 
-  /** The snapshot with this id or name; `not_found` if there is none. */
+  /**
+   * The snapshot with this id or name; `not_found` if there is none.
+   *
+   * @example
+   * ```ts
+   * const before = await Snapshot.get("before-upgrade");
+   * ```
+   */
   static async get(idOrName: string, options: CallOptions = {}): Promise<Snapshot> {
     const client = await clientOf(options);
     return new Snapshot(client, await look(client, idOrName, options.signal));
@@ -82,7 +93,7 @@ export class Snapshot {
    *
    * @example
    * ```ts
-   * await Snapshot.import(Bun.file("before.tar").stream(), { name: "before", provider: "docker" });
+   * await Snapshot.import(Bun.file("before.tar").stream(), { name: "before" });
    * ```
    */
   static async import(
@@ -102,10 +113,19 @@ export class Snapshot {
     return this.#info;
   }
 
+  /** Unique on its server; it can be used wherever an id can. */
   get name(): string {
     return this.#info.name;
   }
 
+  /**
+   * Asks the server for the present state.
+   *
+   * @example
+   * ```ts
+   * const { state } = (await snapshot.refresh()).info;
+   * ```
+   */
   async refresh(options: Waiting = {}): Promise<this> {
     this.#info = await look(this.#client, this.id, options.signal);
     return this;
@@ -126,7 +146,14 @@ export class Snapshot {
     return body;
   }
 
-  /** Removes it, at once or as soon as no sandbox is being made from it. A second time changes nothing. */
+  /**
+   * Removes it, at once or as soon as no sandbox is being made from it. A second time changes nothing.
+   *
+   * @example
+   * ```ts
+   * await snapshot.delete();
+   * ```
+   */
   async delete(options: Waiting = {}): Promise<void> {
     const call = { method: "DELETE", path: pathOf(this.id), again: "safe", signal: options.signal } as const;
     await this.#client.json(call).catch(unlessGone);

@@ -12,6 +12,7 @@ import { type Conditions, conditionHeaders, type Scope, type Waiting, whileHeld 
 import { type ConnectionChange, TerminalLink } from "./terminal-link.ts";
 import type { TerminalEvent } from "./terminal-output.ts";
 
+/** How to look at a terminal. */
 export interface AttachOptions {
   /** Watch only: neither `write` nor `resize`, and the program does not wait for a slow reader. */
   readonly?: boolean | undefined;
@@ -21,6 +22,7 @@ export interface AttachOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** What runs on a terminal, and how to look at it. */
 export interface TerminalOptions extends TerminalRequest, AttachOptions, Conditions {}
 
 /**
@@ -30,7 +32,7 @@ export interface TerminalOptions extends TerminalRequest, AttachOptions, Conditi
  * @example
  * ```ts
  * const term = await sbx.terminal({ id: "main", cols: 120, rows: 40 });
- * await term.write("npm test\r");
+ * await term.write("npm test; exit\r");
  * for await (const event of term) if (event.type === "output") screen.write(event.bytes);
  * console.log((await term.exited).exitCode);
  * ```
@@ -65,7 +67,14 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
     return this.#link.size;
   }
 
-  /** Everything that is known about it now. */
+  /**
+   * Everything that is known about it now.
+   *
+   * @example
+   * ```ts
+   * const { viewers, nextOffset } = await term.info();
+   * ```
+   */
   async info(options: Waiting = {}): Promise<TerminalInfo> {
     return getTerminalInfo(this.#scope, this.terminalId, options);
   }
@@ -73,22 +82,49 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
   /**
    * Types. Resolves when it was sent, which waits while the connection is being made again and while the program does
    * not read. What was on its way when a connection broke may be lost, and is never typed twice.
+   *
+   * @example
+   * ```ts
+   * await term.write("ls\r");
+   * await term.write("\x03");   // Ctrl-C
+   * ```
    */
   write(data: string | Uint8Array): Promise<void> {
     return this.#link.write(typeof data === "string" ? new TextEncoder().encode(data) : data);
   }
 
-  /** Sets the size, for every viewer. */
+  /**
+   * Sets the size, for every viewer.
+   *
+   * @example
+   * ```ts
+   * await term.resize(120, 40);
+   * ```
+   */
   async resize(cols: number, rows: number): Promise<void> {
     this.#link.resize({ cols, rows });
   }
 
-  /** Calls back when anybody changed the size. Returns a function that ends that. */
+  /**
+   * Calls back when anybody changed the size. Returns a function that ends that.
+   *
+   * @example
+   * ```ts
+   * const stop = term.onResize(({ cols, rows }) => screen.resize(cols, rows));
+   * ```
+   */
   onResize(listener: (size: { cols: number; rows: number }) => void): () => void {
     return this.#link.onResize.add(listener);
   }
 
-  /** Calls back when the connection is lost and when it is back. Returns a function that ends that. */
+  /**
+   * Calls back when the connection is lost and when it is back. Returns a function that ends that.
+   *
+   * @example
+   * ```ts
+   * const stop = term.onConnection((change) => console.log("connection", change));
+   * ```
+   */
   onConnection(listener: (change: ConnectionChange) => void): () => void {
     return this.#link.onConnection.add(listener);
   }
@@ -101,12 +137,26 @@ export class Terminal implements AsyncIterable<TerminalEvent>, AsyncDisposable {
     return this.#link.output.read();
   }
 
-  /** Detaches. The program goes on, and the terminal can be had again by its id. May be called twice. */
+  /**
+   * Detaches. The program goes on, and the terminal can be had again by its id. May be called twice.
+   *
+   * @example
+   * ```ts
+   * await term.close();
+   * ```
+   */
   async close(): Promise<void> {
     this.#link.close();
   }
 
-  /** Ends the program with everything it started, and forgets the terminal. */
+  /**
+   * Ends the program with everything it started, and forgets the terminal.
+   *
+   * @example
+   * ```ts
+   * const { exit } = await term.destroy();
+   * ```
+   */
   async destroy({ signal }: Waiting = {}): Promise<TerminalInfo> {
     const call = { method: "DELETE", path: this.#path, again: "never", signal } as const;
     return (await this.#scope.client.json<TerminalInfo>(call)).body;

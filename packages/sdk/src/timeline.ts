@@ -6,6 +6,7 @@ import { type BrokenOff, readBody } from "./read-body.ts";
 import type { Scope } from "./scope.ts";
 import { ServerSentEvents } from "./server-sent-events.ts";
 
+/** Which part of a timeline. */
 export interface EventOptions {
   /** A `seq`: only what came after it. */
   since?: number | undefined;

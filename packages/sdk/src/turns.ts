@@ -3,6 +3,7 @@ import { meansEnded } from "./failures.ts";
 import { makeId } from "./ids.ts";
 import type { Scope, Waiting } from "./scope.ts";
 
+/** Which turn. */
 export interface BeginTurnOptions {
   /** The same id again gives the turn that is open under it. Default: one that the SDK makes. */
   turnId?: string | undefined;
@@ -33,7 +34,14 @@ export class Turn implements AsyncDisposable {
     this.#onEnd = onEnd;
   }
 
-  /** Ends it. A turn that has ended stays ended: ending it again changes nothing. */
+  /**
+   * Ends it. A turn that has ended stays ended: ending it again changes nothing.
+   *
+   * @example
+   * ```ts
+   * await turn.end();
+   * ```
+   */
   async end(options: Waiting = {}): Promise<void> {
     try {
       await endTurn(this.#scope, this.turnId, options.signal);

@@ -6,6 +6,7 @@ import type { FileOptions } from "./files.ts";
 import { makeId } from "./ids.ts";
 import { conditionHeaders, type Scope } from "./scope.ts";
 
+/** How a large file is sent. */
 export interface UploadOptions extends FileOptions {
   /** Permissions, such as `0o755`. Without it: those of the file that is replaced, else `0o644`. */
   mode?: number | undefined;

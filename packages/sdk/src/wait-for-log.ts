@@ -2,6 +2,7 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import type { LogEvent } from "@holdfast/protocol/log-frames";
 import type { LogOptions } from "./logs.ts";
 
+/** Where in a log to look, and for how long. */
 export interface WaitForLogOptions {
   /** Default: 60 s. */
   timeoutMs?: number | undefined;
@@ -11,6 +12,7 @@ export interface WaitForLogOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** What was found in a log, and where. */
 export interface LogMatch {
   /** The match, with its groups if the pattern has any. */
   match: RegExpMatchArray;

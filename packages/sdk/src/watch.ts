@@ -6,6 +6,7 @@ import { type BrokenOff, readBody } from "./read-body.ts";
 import type { Scope } from "./scope.ts";
 import { ServerSentEvents } from "./server-sent-events.ts";
 
+/** How deep to watch, and from when on. */
 export interface WatchOptions {
   /** Also what is in its directories, and in those that come later. Default: true. */
   recursive?: boolean | undefined;

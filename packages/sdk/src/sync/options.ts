@@ -6,6 +6,7 @@ export interface Skipped {
   readonly reason: string;
 }
 
+/** Which way to sync, and what to leave out. */
 export interface SyncOptions {
   /** `up`: the local directory is the model; `down`: the sandbox's is; `both`: what changed on either side. */
   direction?: Direction | undefined;
