@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import * as sdk from "holdfast";
 import { root } from "./harness.ts";
 
 export interface Example {
@@ -36,18 +37,19 @@ function fenced(file: string, fence: RegExp): Example[] {
 /** What is published and can be called, but has no example in its comment; and what has no comment at all. */
 export function undocumented(): string[] {
   const index = readFileSync(join(root, "packages/sdk/src/index.ts"), "utf8");
-  const exported = new Set(index.match(/\b[A-Z]\w+\b/g));
+  const exported = new Set(index.replace(/"[^"]*"/g, "").match(/\b\w+\b/g));
   return SOURCES.flatMap((file) => {
     const lines = readFileSync(join(root, file), "utf8").split("\n");
     let owner: string | undefined;
     return lines.flatMap((line, number) => {
-      const [, kind, name = ""] = /^export (class|interface|type) (\w+)/.exec(line) ?? [];
+      const [, kind, name = ""] =
+        /^export (?:async )?(class|function|interface|type)\*? (\w+)/.exec(line) ?? [];
       if (kind !== undefined) owner = kind === "class" && exported.has(name) ? name : undefined;
       const member = owner && /^ {2}(?:static )?(?:async )?\*?(get )?([a-z]\w*)(?:<.*>)?\(/.exec(line);
       const isPublic = kind !== undefined ? exported.has(name) : !!member && member[2] !== "constructor";
       if (!isPublic) return [];
       const comment = commentAbove(lines, number);
-      const needsExample = kind === "class" || (!!member && member[1] === undefined);
+      const needsExample = kind === "class" || kind === "function" || (!!member && member[1] === undefined);
       if (comment.includes("@internal")) return [];
       const enough = needsExample ? comment.includes("@example") : comment !== "";
       return enough ? [] : [`${file}:${number + 1} ${line.trim()}`];
@@ -71,8 +73,8 @@ export function asModule(all: readonly Example[]): string {
     ({ at, code }) => `  ${JSON.stringify(at)}: async (_: Things) => {\n${shadowed(code)}\n  },`,
   );
   return [
-    'import { Client, HoldfastError, Operator, Sandbox, ScreenModes, Snapshot } from "holdfast";',
-    'import type { Claim, Process, Session, Terminal, Turn } from "holdfast";',
+    `import { ${Object.keys(sdk).join(", ")} } from "holdfast";`,
+    `void [${Object.keys(sdk).join(", ")}];`,
     THINGS,
     "export const run: Record<string, (things: Things) => Promise<void>> = {",
     ...bodies,
@@ -84,8 +86,7 @@ const THINGS = `export interface Things {
   sbx: Sandbox; server: Process; build: Process; repl: Process; shell: Session; term: Terminal; turn: Turn; claim: Claim;
   snapshot: Snapshot; operator: Operator; client: Client; signal: AbortSignal; blob: Blob;
   destination: WritableStream<Uint8Array>; screen: { write(bytes: Uint8Array): void; resize(cols: number, rows: number): void };
-}
-void [Client, HoldfastError, Operator, Sandbox, ScreenModes, Snapshot];`;
+}`;
 
 const NAMES = [...THINGS.replace(/\{ write.*\}/, "Screen").matchAll(/\b(\w+): [A-Z]/g)].map(
   (match) => match[1] ?? "",

@@ -6,6 +6,7 @@ import { type CallOptions, clientOf } from "./lifecycle.ts";
 import { type BrokenOff, readBody } from "./read-body.ts";
 import { ServerSentEvents } from "./server-sent-events.ts";
 
+/** Which server, and whom to tell of its absence. */
 export interface ChangeOptions extends CallOptions {
   /** Told when the connection is lost, and when it is there again. */
   onConnection?: ((change: "lost" | "back") => void) | undefined;
@@ -18,7 +19,9 @@ export interface ChangeOptions extends CallOptions {
  * @example
  * ```ts
  * for await (const change of followChanges()) {
+ *   if (change.type === "resync") console.log((await Sandbox.list()).length);
  *   if (change.type === "changed") console.log(change.sandbox.name, change.sandbox.state);
+ *   break;   // or go on for as long as you like
  * }
  * ```
  */

@@ -3,10 +3,12 @@ import { readBody } from "./read-body.ts";
 import type { Scope } from "./scope.ts";
 import { ServerSentEvents } from "./server-sent-events.ts";
 
+/** Until when to wait. */
 export interface UsageOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** How often to look. */
 export interface FollowUsageOptions extends UsageOptions {
   /** The time between two samples. Default: 2 s. */
   everyMs?: number | undefined;
