@@ -21,13 +21,9 @@ export interface ConnectOptions extends ServerAddress {
    * same trace.
    *
    * @example
-   * ```ts no-run
-   * import { context, propagation } from "@opentelemetry/api";
-   * const traceparent = () => {
-   *   const carrier: { traceparent?: string } = {};
-   *   propagation.inject(context.active(), carrier);
-   *   return carrier.traceparent;
-   * };
+   * ```ts
+   * // With OpenTelemetry, what `propagation.inject(context.active(), carrier)` puts there.
+   * const traceparent = () => "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
    * const sandbox = await Sandbox.get("issue-42", { traceparent });
    * ```
    */
@@ -118,7 +114,12 @@ export class Client {
       const [before, { turn = before.turn, claim = before.claim }] = [this.#carried(), held()];
       return { turn, claim };
     };
-    const how = { fetch: this.#fetch, WebSocket: this.#WebSocket, patienceMs, traceparent: this.#traceparent };
+    const how = {
+      fetch: this.#fetch,
+      WebSocket: this.#WebSocket,
+      patienceMs,
+      traceparent: this.#traceparent,
+    };
     const carrying = new Client({ url, token: this.#token }, how, both);
     carrying.#answered = this.#answered;
     return carrying;
