@@ -20,7 +20,9 @@ test("what an example does stands beside it, or below it where the terminal is n
   expect(examplesIn(text)).toEqual(["holdfast ls", "holdfast ls --state running"]);
 });
 
-const names = (await buildProgram([])).commands.map((command) => command.name());
+const names = (await buildProgram([])).commands
+  .map((command) => command.name())
+  .filter((name) => /^[a-z]/.test(name));
 const ofTheServer = ["serve", "doctor"]; // their own programs: packages/server has the same test
 
 test.each(names.filter((name) => !ofTheServer.includes(name)))(
@@ -65,7 +67,7 @@ async function understood(line: string): Promise<void> {
 function wordsOf(line: string): string[][] {
   const script = `holdfast() { printf '%s\\0' "$@" $'\\1' >&3; echo x; }
     for name in ssh gzip gunzip tar cat; do eval "$name() { :; }"; done
-    ssh() { shift; "$@"; }; cd /; exec 3>&1 >/dev/null 2>/dev/null </dev/null; ${line.replace(/[<>] *\S+/g, "")}`;
+    ssh() { shift; "$@"; }; cd /; exec 3>&1 >/dev/null 2>/dev/null </dev/null; ${line.replace(/[<>] +\S+/g, "")}`;
   const said = Bun.spawnSync(["bash", "-c", script]).stdout.toString();
   return said
     .split("\u0001\0")

@@ -11,6 +11,8 @@ interface Entry {
   summary: string;
   /** Absent: the launcher has started it as a program of its own, long before us. */
   load?: () => Promise<CommandModule>;
+  /** For programs, not for people. */
+  isHidden?: true;
 }
 
 // Loaded one at a time: an `ls` does not wait for the code of `exec` to be read.
@@ -77,7 +79,13 @@ const commands: Record<string, Entry> = {
     summary: "teach an agent on this machine to use Holdfast",
     load: () => import("./commands/skill.ts"),
   },
+  token: { summary: "change the server's token", load: () => import("./commands/token.ts") },
+  completion: {
+    summary: "print what makes a shell complete our words",
+    load: () => import("./commands/completion.ts"),
+  },
   doctor: { summary: "check what this machine needs to hold sandboxes" },
+  __complete: { summary: "for `completion`", isHidden: true, load: () => import("./commands/complete.ts") },
 };
 
 /** The whole command line, with the code of only the command that `args` ask for. */
@@ -92,7 +100,10 @@ export async function buildProgram(args: readonly string[]): Promise<Command> {
     .addHelpText("after", EXAMPLES);
   addOutputOption(addConnectionOptions(program));
   for (const [name, entry] of Object.entries(commands)) {
-    program.command(name).summary(entry.summary).description(capitalised(entry.summary));
+    program
+      .command(name, { hidden: entry.isHidden ?? false })
+      .summary(entry.summary)
+      .description(capitalised(entry.summary));
   }
   // Two, because of `holdfast help exec`.
   const wanted = program.parseOptions([...args]).operands.slice(0, 2);

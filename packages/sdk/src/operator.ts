@@ -98,4 +98,17 @@ export class Operator {
     const call = { method: "POST", path: "/v1/admin/abandon", json, again: "safe", signal } as const;
     return (await this.#client.json<SandboxInfo>(call)).body;
   }
+
+  /**
+   * Makes another API token and gives it. The old one is worth nothing from then on, also to this client: connect anew.
+   *
+   * ```ts
+   * const token = await operator.rotateToken();
+   * const again = await Operator.connect({ token });
+   * ```
+   */
+  async rotateToken({ signal }: Waiting = {}): Promise<string> {
+    const call = { method: "POST", path: "/v1/admin/token/rotate", again: "never", signal } as const;
+    return (await this.#client.json<{ token: string }>(call)).body.token;
+  }
 }

@@ -78,6 +78,8 @@ export interface AppDeps {
   readonly lifecycle: AppLifecycle;
   readonly previews: PreviewDesk;
   readonly token: () => string;
+  /** Makes another one and tells it; throws where it is not ours to change. */
+  readonly rotateToken: () => string;
   readonly log: Log;
   /** Why the server cannot serve yet, if it cannot. */
   readonly notReady: () => string | undefined;

@@ -22,7 +22,7 @@ import { Meters } from "./observe/meters.ts";
 import { startTracing } from "./observe/start-tracing.ts";
 import type { Tracer } from "./observe/trace.ts";
 import { startPreviews } from "./previews/start-previews.ts";
-import { loadToken } from "./token.ts";
+import { Token } from "./token.ts";
 
 /** Calls under way at the end get this long; a command itself goes on in its keeper. */
 const SHUTDOWN_GRACE_MS = 2_000;
@@ -49,7 +49,7 @@ async function serve(config: Config): Promise<void> {
   const log = createLog({ level: config.logLevel, forPerson: process.stderr.isTTY === true });
   const isShared = config.database !== undefined;
   const dataDir = holdDataDir(config.dataDir, { mode: isShared ? "shared" : "alone" });
-  const token = loadToken(config.dataDir);
+  const token = new Token(config.dataDir, { given: config.token });
   const meters = new Meters();
   const store = meteredStore(await openStore(config), meters);
   await checkPlace(store, config);
@@ -61,11 +61,11 @@ async function serve(config: Config): Promise<void> {
   const lifecycle = createLifecycle(config, { store, chosen, log, meters, tracer });
 
   let notReady: string | undefined = "the server is still looking for its sandboxes";
-  const secret = config.token ?? token.token;
   const isReady = () => notReady === undefined;
   const previews = await startPreviews(config, { sandboxes: lifecycle.sandboxes, isShared, log, isReady });
   const app = createApp({
-    ...{ lifecycle, previews, log, meters, tracer, token: () => secret, notReady: () => notReady },
+    ...{ lifecycle, previews, log, meters, tracer, notReady: () => notReady },
+    ...{ token: () => token.current(), rotateToken: () => token.rotate() },
     allowedOrigins: config.allowedOrigins,
   });
   const listening = listen(app, { ...config, isShared });

@@ -115,6 +115,7 @@ export class TestServer {
       previews: this.previews,
       log: this.#log,
       token: () => "token",
+      rotateToken: () => "another",
       notReady: () => undefined,
       maxRequests,
     });

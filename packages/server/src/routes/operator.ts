@@ -53,8 +53,16 @@ const abandon = createRoute({
   responses: { 200: answer("the sandbox, free for another instance", Sandbox), ...refusals },
 });
 
+const rotateToken = createRoute({
+  operationId: "rotateToken",
+  method: "post",
+  path: "/admin/token/rotate",
+  summary: "Make another API token; the one that this call carries is worth nothing afterwards",
+  responses: { 200: answer("the new one", z.object({ token: z.string() })), ...refusals },
+});
+
 /** What whoever runs the server looks at and does, beyond any single sandbox. */
-export function operatorRoutes({ lifecycle }: AppDeps): App {
+export function operatorRoutes({ lifecycle, rotateToken: newToken }: AppDeps): App {
   const app = newApp();
 
   app.openapi(providers, async (c) => c.json({ providers: await lifecycle.providers() }, 200));
@@ -78,6 +86,8 @@ export function operatorRoutes({ lifecycle }: AppDeps): App {
     withGeneration(c, holding);
     return c.json(describe(holding), 200);
   });
+
+  app.openapi(rotateToken, (c) => c.json({ token: newToken() }, 200));
 
   return app;
 }
