@@ -45,9 +45,14 @@ async function measure(): Promise<void> {
     await cost("a snapshot, with its checksum", () => parent.snapshot({ name: "one" }));
     await cost(`${count} forks, all running`, () => parent.fork(count));
     const from = join(dataDir, "sandboxes", parent.id);
-    await cost(`cp -a, ${count} times`, async () => {
+    const copies = async (name: string) => {
       for (let i = 0; i < count; i++)
-        await run(["cp", "-a", "--reflink=never", from, join(disk, `copy-${i}`)]);
+        await run(["cp", "-a", "--reflink=never", from, join(disk, `${name}-${i}`)]);
+    };
+    await cost(`cp -a, ${count} times`, () => copies("copy"));
+    await cost(`cp -a, ${count} times, synced`, async () => {
+      await copies("synced");
+      await run(["sync", "--file-system", disk]);
     });
   } finally {
     await server.dispose();

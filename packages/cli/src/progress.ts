@@ -14,8 +14,9 @@ export function progressOf({ output, quiet }: Pick<Context, "output" | "quiet">)
   let isOpen = false;
   return {
     onProgress(event) {
-      if (event.type !== "fetching") return;
-      const text = oneLine(`fetching ${fetched(event.detail)}`);
+      const said = saidOf(event);
+      if (said === undefined) return;
+      const text = oneLine(said);
       stderr.write(stderr.isTTY ? `\r\u001b[K${text.slice(0, stderr.columns - 1)}` : `holdfast: ${text}\n`);
       isOpen = stderr.isTTY === true;
     },
@@ -24,6 +25,17 @@ export function progressOf({ output, quiet }: Pick<Context, "output" | "quiet">)
       isOpen = false;
     },
   };
+}
+
+function saidOf({ type, detail }: SandboxEvent): string | undefined {
+  if (type === "fetching") return `fetching ${fetched(detail)}`;
+  if (type === "restoring") return `copying the snapshot: ${copied(detail)}`;
+  return undefined;
+}
+
+/** Of a `restoring` event, for one sandbox or the sum of several. */
+export function copied({ copiedBytes, sizeBytes }: Record<string, unknown>): string {
+  return `${amount(Number(copiedBytes))} of ${amount(Number(sizeBytes))}`;
 }
 
 function fetched(detail: Record<string, unknown>): string {

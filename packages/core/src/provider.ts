@@ -25,6 +25,14 @@ export interface LaunchPlan {
   readonly fence: number;
   /** The id of the snapshot that the disk begins with, if there is none yet. */
   readonly fromSnapshot?: string;
+  /** Told now and then how far the copying of that snapshot is, also of a copy that an earlier call has begun. */
+  onRestore?(progress: RestoreProgress): void;
+}
+
+/** Blocks that are shared, and holes, need no copy. */
+export interface RestoreProgress {
+  readonly copiedBytes: number;
+  readonly sizeBytes: number;
 }
 
 /** Where a keeper can be reached. */

@@ -166,7 +166,7 @@ export async function refresh(scope: Scope, signal: AbortSignal | undefined): Pr
 }
 
 export async function act(
-  scope: Scope,
+  scope: Pick<Scope, "client" | "path">,
   action: "start" | "stop" | "pause" | "resume" | "touch" | "release",
   options: QueueOptions & Waiting,
 ): Promise<SandboxInfo> {

@@ -1,14 +1,17 @@
 import type {
   CreateSnapshot,
   ForkRequest,
+  SandboxEvent,
   Sandbox as SandboxInfo,
   Snapshot as SnapshotInfo,
 } from "@holdfast/protocol";
 import { HoldfastError } from "@holdfast/protocol/errors";
 import { sleep } from "./backoff.ts";
 import type { Client } from "./client.ts";
-import { type CallOptions, clientOf } from "./lifecycle.ts";
+import { act, type CallOptions, clientOf, sandboxPath } from "./lifecycle.ts";
+import { whileTelling } from "./progress.ts";
 import type { Scope, Waiting } from "./scope.ts";
+import { followEvents } from "./timeline.ts";
 
 /** What to call a snapshot, and how long to keep it. */
 export interface SnapshotOptions extends CreateSnapshot {
@@ -25,6 +28,8 @@ export interface ListSnapshotsOptions extends CallOptions {
 
 /** What the forks are called, and what differs in how they live. */
 export interface ForkOptions extends Omit<ForkRequest, "count"> {
+  /** Told what happens while it waits for one of them: `restoring` says how much of its files is copied. */
+  onProgress?: ((event: SandboxEvent, fork: SandboxInfo) => void) | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -185,13 +190,25 @@ export async function snapshotsOf(scope: Scope, signal: AbortSignal | undefined)
 export async function fork(
   scope: Scope,
   count: number,
-  { signal, ...wanted }: ForkOptions,
+  { signal, onProgress, ...wanted }: ForkOptions,
 ): Promise<SandboxInfo[]> {
   const headers = { "Idempotency-Key": crypto.randomUUID() };
   const path = `${scope.path}/fork`;
   const json = { count, ...wanted };
-  const call = { method: "POST", path, json, headers, again: "safe", signal } as const;
-  return (await scope.client.json<{ sandboxes: SandboxInfo[] }>(call)).body.sandboxes;
+  const query = onProgress === undefined ? {} : { wait: false };
+  const call = { method: "POST", path, query, json, headers, again: "safe", signal } as const;
+  const { sandboxes } = (await scope.client.json<{ sandboxes: SandboxInfo[] }>(call)).body;
+  if (onProgress === undefined) return sandboxes;
+  return Promise.all(
+    sandboxes.map((info) => {
+      const of = { client: scope.client, path: sandboxPath(info.id) };
+      return whileTelling(
+        (event) => onProgress(event, info),
+        (over) => followEvents(of, { signal: over }),
+        () => act(of, "start", { signal }),
+      );
+    }),
+  );
 }
 
 async function listAt(

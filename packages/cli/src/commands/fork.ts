@@ -1,8 +1,10 @@
 import type { Command } from "commander";
+import type { SandboxEvent, SandboxInfo } from "holdfast";
 import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { findSandbox } from "../find-sandbox.ts";
 import { addEndOptions, type EndOptions, endOf } from "../policy-options.ts";
 import { print, printJson } from "../print.ts";
+import { copied } from "../progress.ts";
 import { ProgressLine } from "../progress-line.ts";
 import { addPair } from "../spec-options.ts";
 import { parseCount } from "../units.ts";
@@ -33,8 +35,17 @@ async function fork(meant: string, flags: ForkFlags, command: Command): Promise<
   const { name, label: labels, count } = flags;
   const progress = new ProgressLine(`forking ${sandbox.name}`, { quiet });
   progress.show(`${count} times`);
+  const restoring = new Map<string, { copiedBytes: number; sizeBytes: number }>();
+  const onProgress = ({ type, detail }: SandboxEvent, { id }: SandboxInfo): void => {
+    if (type !== "restoring") return;
+    restoring.set(id, { copiedBytes: Number(detail.copiedBytes), sizeBytes: Number(detail.sizeBytes) });
+    const sum = (of: "copiedBytes" | "sizeBytes") =>
+      [...restoring.values()].reduce((all, one) => all + one[of], 0);
+    progress.show(copied({ copiedBytes: sum("copiedBytes"), sizeBytes: sum("sizeBytes") }));
+  };
   const made = await sandbox
     .fork(count, {
+      onProgress,
       ...endOf(flags),
       ...(name !== undefined && { name }),
       ...(labels !== undefined && { labels }),

@@ -1,4 +1,4 @@
-import type { InstanceRef, LaunchPlan } from "@holdfast/core";
+import type { InstanceRef, LaunchPlan, RestoreProgress } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { instanceDir, readInhabitant } from "../local/identity.ts";
 import { type Layout, makeLayout } from "../local/layout.ts";
@@ -42,6 +42,8 @@ export interface LaunchContext {
   readonly mounts: Omit<MountRules, "asRoot">;
   /** How keepers are reached on this daemon. */
   readonly reach: Reach;
+  /** How far the copying of snapshots into new volumes is. */
+  readonly restoring: Map<string, RestoreProgress>;
   readonly now: number;
   readonly signal: AbortSignal;
 }
@@ -65,7 +67,7 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   const making = { ...context, imageName, madeOf: ofSnapshot?.Id ?? imageName, image, account };
   const { id, startedBefore } = await place(holder, ref, plan, making);
   const { fromSnapshot: snapshotId } = plan;
-  if (snapshotId !== undefined) await fillDisk(ref, { api, layout, snapshotId, container: id, account });
+  if (snapshotId !== undefined) await fillDisk(ref, { ...context, snapshotId, container: id, account });
   const dir = instanceDir(layout, ref);
   const volumesOnly = plan.spec.readOnly === true && !isPodman(info);
   // One in which something ran has its lists of users, with what was added to them since.

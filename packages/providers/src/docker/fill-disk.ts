@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { SandboxRef } from "@holdfast/core";
+import { type FoundSnapshot, type RestoreProgress, type SandboxRef, sizeOf } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { streamOf } from "../archive/export.ts";
 import { packTree } from "../archive/pack.ts";
@@ -24,6 +24,8 @@ export interface Filling {
   /** One that was never started. */
   readonly container: string;
   readonly account: Account;
+  /** Where it says how far it is, as long as it goes on. */
+  readonly restoring: Map<string, RestoreProgress>;
 }
 
 /**
@@ -32,25 +34,50 @@ export interface Filling {
  * call waits for it.
  */
 export async function fillDisk(ref: SandboxRef, filling: Filling): Promise<void> {
-  const { api, layout, snapshotId, container, account } = filling;
+  const { layout, snapshotId, restoring } = filling;
   const mark = markOf(layout, ref);
   if (await exists(mark)) return;
   const { installationId } = ref;
   const found = await readSnapshot(layout, { installationId, snapshotId });
   if (found === undefined) throw gone(snapshotId);
+  const progress = { copiedBytes: 0, ...sizeOf(found.content) };
+  restoring.set(ref.sandboxId, progress);
+  try {
+    await fillParts(found, progress, filling);
+  } finally {
+    restoring.delete(ref.sandboxId);
+  }
+  await writeDurably(mark, snapshotId);
+}
+
+async function fillParts(
+  found: FoundSnapshot,
+  progress: { copiedBytes: number },
+  { api, layout, snapshotId, container, account }: Filling,
+): Promise<void> {
   for (const part of FILE_PARTS) {
     const sizeBytes = found.content.parts.find(({ name }) => name === part)?.sizeBytes ?? 0;
     const dir = join(snapshotDir(layout, snapshotId), part);
+    const entries = counted(packTree({ dir, name: "." }, account), progress);
     await api.request({
       method: "PUT",
       path: `/containers/${container}/archive`,
       query: { path: placeOfPart[part] },
-      tar: streamOf(withEnd(packTree({ dir, name: "." }, account))),
+      tar: streamOf(withEnd(entries)),
       signal: new AbortController().signal,
       timeoutMs: LEAST_MS + sizeBytes / SLOWEST_BYTES_PER_MS,
     });
   }
-  await writeDurably(mark, snapshotId);
+}
+
+async function* counted(
+  pieces: AsyncIterable<Uint8Array>,
+  progress: { copiedBytes: number },
+): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    yield piece;
+    progress.copiedBytes += piece.length;
+  }
 }
 
 /** With the disk. May be called twice. */
@@ -62,7 +89,7 @@ function markOf(layout: Layout, { sandboxId }: SandboxRef): string {
   return join(layout.sandboxes, `filled-${sandboxId}`);
 }
 
-async function* withEnd(entries: AsyncGenerator<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* withEnd(entries: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield* entries;
   yield new Uint8Array(1024);
 }

@@ -1,12 +1,13 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
-import type { InstanceRef, LaunchPlan, Provider, SandboxRef } from "@holdfast/core";
+import type { InstanceRef, LaunchPlan, Provider, RestoreProgress, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { SandboxLocks } from "../local/sandbox-locks.ts";
 import { createSnapshotVault, removeUnused } from "../local/snapshot-vault.ts";
 import { namingStorage } from "../local/storage.ts";
 import type { AllowedMount } from "../mounts.ts";
+import { tellingOf } from "../restore-progress.ts";
 import { DockerApi } from "./api.ts";
 import { removeAbandonedSenders } from "./bundle-volume.ts";
 import { capabilitiesOf } from "./capabilities.ts";
@@ -72,6 +73,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
   const accounts = new ImageAccounts();
   const images = new SnapshotImages({ api, layout });
   const farDisk = new FarDisk(api);
+  const restoring = new Map<string, RestoreProgress>();
   const mounts = { allowed: options.allowedMounts ?? [], dataDir };
   let known: Info | undefined;
   const askDaemon = async (signal: AbortSignal): Promise<Info> => {
@@ -94,9 +96,11 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     how: { signal: AbortSignal; reach: Reach },
   ): Promise<void> => {
     const { signal } = how;
-    const machine = { api, layout, keeperBundle, defaultImage, accounts, images, mounts };
+    const machine = { api, layout, keeperBundle, defaultImage, accounts, images, mounts, restoring };
     const context = { ...machine, ...how, info: await info(signal), now: Date.now() };
-    await alone(ref, signal, () => withNetwork(context, () => beginLaunch(ref, plan, context)));
+    const look = () => restoring.get(ref.sandboxId);
+    const begin = () => withNetwork(context, () => beginLaunch(ref, plan, context));
+    await tellingOf(plan, look, () => alone(ref, signal, begin));
     await untilReady(ref, { api, layout, signal });
   };
 

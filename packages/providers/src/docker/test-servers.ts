@@ -107,6 +107,7 @@ async function beginWith(api: DockerApi, machine: DockerMachine, ref: InstanceRe
     mounts: { allowed: [], dataDir: machine.dataDir },
     now: Date.now(),
     reach: machine.reach,
+    restoring: new Map(),
   };
   await beginLaunch(ref, machine.plan({ network: "none" }), context);
   return layout;

@@ -8,6 +8,7 @@ import {
 } from "@holdfast/core";
 import { HoldfastError, type SandboxSpec } from "@holdfast/protocol";
 import { type AllowedMount, printAllowed } from "../mounts.ts";
+import { tellingOf } from "../restore-progress.ts";
 import { measureCapacity } from "./capacity.ts";
 import { NO_DISK_LIMIT } from "./cgroup.ts";
 import { type CgroupHost, findCgroupHost } from "./cgroup-host.ts";
@@ -61,7 +62,11 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       // Before anything is made.
       assertSupported(plan.spec);
       if ((plan.spec.network ?? "full") === "full") assertFullNetwork();
-      if (plan.fromSnapshot !== undefined) await restores.until(ref, plan.fromSnapshot, signal);
+      const { fromSnapshot } = plan;
+      if (fromSnapshot !== undefined) {
+        const look = () => restores.progress(ref);
+        await tellingOf(plan, look, () => restores.until(ref, fromSnapshot, signal));
+      }
       const machine = { layout, keeperBundle, allowedMounts, cgroups: await cgroups() };
       const context = { ...machine, signal, now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { SandboxRef } from "@holdfast/core";
+import { type RestoreProgress, type SandboxRef, sizeOf } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { copyTree } from "./copy-tree.ts";
 import { ensureDisk, removeDiskDraft } from "./disk.ts";
@@ -12,6 +12,7 @@ interface Restore {
   readonly done: Promise<void>;
   readonly end: AbortController;
   copiedBytes: number;
+  sizeBytes: number;
 }
 
 /**
@@ -42,6 +43,11 @@ export class Restores {
     }
   }
 
+  /** How far the one that is under way is. */
+  progress({ sandboxId }: SandboxRef): RestoreProgress | undefined {
+    return this.#running.get(sandboxId);
+  }
+
   /** The sandbox is to end: what is half copied is removed. */
   async cancel({ sandboxId }: SandboxRef): Promise<void> {
     const restore = this.#running.get(sandboxId);
@@ -51,7 +57,7 @@ export class Restores {
 
   #begin(ref: SandboxRef, snapshotId: string): Restore {
     const end = new AbortController();
-    const restore = { end, copiedBytes: 0, done: Promise.resolve() };
+    const restore = { end, copiedBytes: 0, sizeBytes: 0, done: Promise.resolve() };
     const work = () => this.#restore(ref, snapshotId, restore);
     restore.done = namingStorage(this.#layout.dataDir, () =>
       this.#locks.run(ref.sandboxId, end.signal, work),
@@ -71,8 +77,9 @@ export class Restores {
         now: Date.now(),
         fill: async ({ dir, uid }) => {
           const { installationId } = ref;
-          if ((await readSnapshot(layout, { installationId, snapshotId })) === undefined)
-            throw gone(snapshotId);
+          const found = await readSnapshot(layout, { installationId, snapshotId });
+          if (found === undefined) throw gone(snapshotId);
+          restore.sizeBytes = sizeOf(found.content).sizeBytes;
           let before = 0;
           for (const part of partsIn(snapshotDir(layout, snapshotId))) {
             const onProgress = (bytes: number): void => {

@@ -22,11 +22,14 @@ export class Forks {
     this.#deps = deps;
   }
 
-  /** All of them, or none. Each has a disk of its own; the parent stands still for the time of one copy. */
+  /**
+   * All of them, or none. Each has a disk of its own; the parent stands still for the time of one copy. They run, or,
+   * with `wait: false`, are about to.
+   */
   async fork(
     idOrName: string,
     request: ForkRequest,
-    options: { asked: Asked; idempotencyKey?: string },
+    options: { asked: Asked; idempotencyKey?: string; wait?: boolean },
   ): Promise<Holding[]> {
     const { snapshots, sandboxes } = this.#deps;
     const parent = await sandboxes.touch(idOrName, options.asked);
@@ -35,6 +38,7 @@ export class Forks {
     try {
       await snapshots.ready(id);
       const made = await this.#create(parent, request, { snapshotId: id, key: options.idempotencyKey });
+      if (options.wait === false) return await Promise.all(made.map((one) => sandboxes.begin(one)));
       return await Promise.all(made.map(async (one) => (await sandboxes.wake(one)).holding));
     } finally {
       letGo();

@@ -6,10 +6,12 @@ import {
   type Lease,
   launched,
   launchSent,
+  type RestoreProgress,
   tryAgain,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { type EffectDeps, isUnreachable, messageOf, providerOf, refOf } from "./effects.ts";
+import { RestoreReport } from "./restore-report.ts";
 import { type Shift, TicketLost } from "./shift.ts";
 
 /** One call. What takes longer, a large image for instance, goes on in the backend and is accepted by the next call. */
@@ -33,15 +35,18 @@ function send(before: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Pr
     const { settleMs } = provider.capabilities;
     // Of this moment: the rows were read before it waited for its turn, and a late create counts from the call.
     const sent = launchSent(lease, { now: await store.now(), callMs: LAUNCH_CALL_MS, settleMs });
-    const holding = await store.save(before, sent, shift.ticket);
-    if (holding?.lease === undefined) return;
+    const begun = await store.save(before, sent, shift.ticket);
+    if (begun?.lease === undefined) return;
+    const report = new RestoreReport(begun as Holding & { lease: Lease }, shift, deps);
     try {
-      await ask(before, lease, shift, deps);
+      await ask(before, lease, shift, { ...deps, report });
       await hosts.answered(lease.provider);
+      const holding = await report.end();
       await store.save(holding, launched(holding.lease, { callMs: LAUNCH_CALL_MS }), shift.ticket);
     } catch (error) {
+      const holding = await report.end();
       if (deps.closing.aborted || error instanceof TicketLost) throw error;
-      await missed(holding as Holding & { lease: Lease }, error, shift, deps);
+      await missed(holding, error, shift, deps);
     }
   });
 }
@@ -74,12 +79,20 @@ async function isPrepared(
   return false;
 }
 
-function ask({ sandbox }: Holding, lease: Lease, shift: Shift, deps: EffectDeps): Promise<void> {
+function ask(
+  { sandbox }: Holding,
+  lease: Lease,
+  shift: Shift,
+  deps: EffectDeps & { report: RestoreReport },
+): Promise<void> {
   const { spec, name, policy, restoresFrom } = sandbox;
   const { secret, fence } = lease;
   const plan = {
     ...{ spec, hostname: name, secret, fence, lifetimeSeconds: policy.lifetimeSeconds },
-    ...(restoresFrom !== null && { fromSnapshot: restoresFrom }),
+    ...(restoresFrom !== null && {
+      fromSnapshot: restoresFrom,
+      onRestore: (progress: RestoreProgress) => deps.report.tell(progress),
+    }),
   };
   return shift.act({ ms: LAUNCH_CALL_MS, closing: deps.closing }, (signal) =>
     providerOf(lease, deps).launch(refOf(lease), plan, signal),

@@ -20,6 +20,7 @@ const bySnapshot = z.object({ snapshotId: z.string().describe("a snapshot's id o
 const keyHeaders = holdHeaders.extend({
   "idempotency-key": z.string().min(1).max(200).optional().describe("the same key: the same result"),
 });
+const WaitQuery = z.object({ wait: z.enum(["true", "false"]).default("true") });
 const Page = z.object({
   label: z.string().optional().describe("`key` or `key=value`"),
   limit: z.coerce.number().int().min(1).max(1000).default(100),
@@ -38,7 +39,7 @@ const create = createRoute({
     params: byId,
     ...jsonBody(CreateSnapshot),
     headers: keyHeaders,
-    query: z.object({ wait: z.enum(["true", "false"]).default("true") }),
+    query: WaitQuery,
   },
   responses: {
     201: answer("it is whole", Snapshot),
@@ -118,8 +119,12 @@ const fork = createRoute({
   method: "post",
   path: "/sandboxes/{id}/fork",
   summary: "New sandboxes with this one's files, spec and policy; all of them, or none",
-  request: { params: byId, ...jsonBody(ForkRequest), headers: keyHeaders },
-  responses: { 201: answer("they run", ForkResult), ...refusals },
+  request: { params: byId, query: WaitQuery, ...jsonBody(ForkRequest), headers: keyHeaders },
+  responses: {
+    201: answer("they run", ForkResult),
+    202: answer("they are being created (wait=false)", ForkResult),
+    ...refusals,
+  },
 });
 
 export function snapshotRoutes({ lifecycle: { sandboxes, snapshots, archives, forks } }: AppDeps): App {
@@ -173,9 +178,10 @@ export function snapshotRoutes({ lifecycle: { sandboxes, snapshots, archives, fo
 
   app.openapi(fork, async (c) => {
     c.env.mayBeSilent?.();
-    const options = { asked: askedBy(c), ...keyOf(c) };
+    const wait = c.req.valid("query").wait === "true";
+    const options = { asked: askedBy(c), wait, ...keyOf(c) };
     const made = await forks.fork(c.req.valid("param").id, c.req.valid("json"), options);
-    return c.json({ sandboxes: made.map((holding) => describe(holding)) }, 201);
+    return c.json({ sandboxes: made.map((holding) => describe(holding)) }, wait ? 201 : 202);
   });
 
   async function pageOf(
