@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { renameSync } from "node:fs";
 import { join } from "node:path";
-import { Sandbox } from "holdfast";
+import { HoldfastError, Sandbox } from "holdfast";
 import { killKeeper, TestServer } from "./harness.ts";
 import { Conversation, type Revision, type Transport } from "./mcp-conversation.ts";
 
@@ -49,7 +49,7 @@ test.each<[Transport, Revision]>([
     created: true,
     sandbox: { name: sandbox, state: "running", generation: 1 },
   });
-  expect(await agent.facts("sandbox_create", made)).toMatchObject({ created: false });
+  expect(await agent.facts("sandbox_create", { name: sandbox })).toMatchObject({ created: false });
 
   await agent.facts("sandbox_file_write", { sandbox, path: "/workspace/app/server.cjs", content: PAGE });
   await agent.facts("sandbox_file_write", { sandbox, path: "/workspace/app/page.txt", content: "before\n" });
@@ -241,3 +241,157 @@ test("hostile output is bounded, valid and harmless; the log has every byte of i
     encoding: "base64",
   });
 });
+
+test.each<[Transport, Revision]>([
+  ["stdio", "2025-11-25"],
+  ["stdio", "2026-07-28"],
+  ["HTTP", "2026-07-28"],
+])("a cancel over %s (%s) ends the command with everything it started", async (by, revision) => {
+  const agent = await talk(by, revision);
+  const held = await Sandbox.getOrCreate({ name: "cancel", network: "none" }, server.at);
+  const commandId = `sleeps-${by}-${revision}`;
+  const cancel = new AbortController();
+  const args = { sandbox: "cancel", commandId, command: "sleep 1000 & echo up; wait" };
+  const call = agent.call("sandbox_exec", args, { signal: cancel.signal });
+  call.catch(() => undefined);
+  await hasBegun(held, commandId);
+  cancel.abort();
+  await expect(call).rejects.toThrow();
+  for await (const event of held.commandLogs(commandId, { follow: true })) {
+    if (event.type === "exit")
+      expect(event).toMatchObject({ cancelled: true, kill: { killed: 2, survivors: [] } });
+  }
+});
+
+test("a client that goes away on stdio has cancelled nothing", async () => {
+  const agent = await talk("stdio");
+  const held = await Sandbox.getOrCreate({ name: "left", network: "none" }, server.at);
+  const command = "echo up; until [ -e go ]; do sleep 0.05; done; echo done";
+  agent.call("sandbox_exec", { sandbox: "left", commandId: "long", command }).catch(() => undefined);
+  await hasBegun(held, "long");
+  await agent.close();
+  await held.files.write("/workspace/go", "");
+  for await (const event of held.commandLogs("long", { follow: true })) {
+    if (event.type === "exit") expect(event).toMatchObject({ exitCode: 0, cancelled: false });
+  }
+  const other = await talk("stdio");
+  expect(await other.facts("sandbox_process_logs", { sandbox: "left", commandId: "long" })).toMatchObject({
+    status: "exited",
+    exitCode: 0,
+    output: "up\ndone\n",
+  });
+});
+
+/** Resolves when the command has written its first line. It may not be known yet. */
+async function hasBegun(sandbox: Sandbox, commandId: string): Promise<void> {
+  for (;;) {
+    try {
+      for await (const event of sandbox.commandLogs(commandId, { follow: true }))
+        if (event.type === "stdout") return;
+    } catch (error) {
+      if (!(error instanceof HoldfastError) || error.code !== "not_found") throw error;
+      await Bun.sleep(20);
+    }
+  }
+}
+
+test("a command that takes longer than one waits goes on, and is followed to its end", async () => {
+  const agent = await talk("HTTP", "2025-11-25");
+  const sandbox = "long";
+  await agent.facts("sandbox_create", { name: sandbox, network: "none" });
+  const command = "echo one; until [ -e go ]; do sleep 0.05; done; echo two >&2; exit 3";
+  const first = await agent.call("sandbox_exec", { sandbox, command, yieldMs: 300 });
+  expect(first.facts).toMatchObject({ status: "running", stdout: "one\n", nextOffset: 4 });
+  expect(first.text).toContain("--- it goes on; what it writes and how it ends: sandbox_process_logs");
+  await agent.facts("sandbox_file_write", { sandbox, path: "/workspace/go", content: "" });
+  const { commandId, nextOffset: since } = first.facts;
+  const rest = await agent.facts("sandbox_process_logs", { sandbox, commandId, since, waitMs: 20_000 });
+  expect(rest.output).toBe("two\n");
+
+  const talker = { sandbox, processId: "talker" };
+  await agent.facts("sandbox_process_start", {
+    ...talker,
+    command: "while read line; do echo got $line; done",
+  });
+  const { nextOffset } = await agent.facts("sandbox_process_write", { ...talker, text: "hello\n" });
+  const reply = { ...talker, since: nextOffset, waitMs: 20_000 };
+  expect(await agent.facts("sandbox_process_logs", reply)).toMatchObject({ output: "got hello\n" });
+  await agent.facts("sandbox_process_write", { ...talker, closeStdin: true });
+  expect(await agent.facts("sandbox_process_wait", talker)).toMatchObject({ met: true, status: "exited" });
+  const never = { ...talker, port: 4000, timeoutMs: 10_000 };
+  expect(await agent.facts("sandbox_process_wait", never)).toMatchObject({
+    met: false,
+    logEnd: "got hello\n",
+  });
+});
+
+const sandbox = "bad-inputs";
+const bad: [tool: string, args: Record<string, unknown>, told: RegExp][] = [
+  ["sandbox_create", { name: "Not A Name" }, /name: 1 to 63 of a-z/],
+  [
+    "sandbox_create",
+    { name: sandbox, network: "full" },
+    /code: spec_conflict[\s\S]*hint: leave out what differs/,
+  ],
+  ["sandbox_create", { fromSnapshot: "nope" }, /code: not_found/],
+  ["sandbox_list", { limit: 0 }, /limit: /],
+  ["sandbox_list", { cursor: "x" }, /code: invalid_argument/],
+  ["sandbox_why", { sandbox: "nope" }, /hint: sandbox_list shows which there are/],
+  ["sandbox_exec", { sandbox, command: "true", cwd: "relative" }, /cwd: must be an absolute path/],
+  ["sandbox_exec", { sandbox, command: "true", cwd: "/nowhere" }, /code: invalid_argument/],
+  ["sandbox_exec", { sandbox, command: "a\0b" }, /NUL/],
+  ["sandbox_exec", { sandbox, command: "true", commandId: "../x" }, /commandId: 1 to 100/],
+  ["sandbox_exec", { sandbox, comand: "true" }, /command: [\s\S]*comand/],
+  ["sandbox_session_exec", { sandbox, command: "" }, /command: /],
+  ["sandbox_session_exec", { sandbox, command: "true", sessionId: "a/b" }, /sessionId: /],
+  ["sandbox_process_start", { sandbox, command: "x", keepsAwake: "often" }, /keepsAwake: /],
+  ["sandbox_process_wait", { sandbox, processId: "nope" }, /code: not_found/],
+  [
+    "sandbox_process_wait",
+    { sandbox, processId: "here", port: 1, text: "x" },
+    /wait for a port or for a text/,
+  ],
+  ["sandbox_process_logs", { sandbox }, /give a processId or a commandId[\s\S]*hint: sandbox_why lists/],
+  ["sandbox_process_logs", { sandbox, commandId: "nope" }, /code: not_found/],
+  ["sandbox_process_write", { sandbox, processId: "here", text: 5 }, /text: /],
+  ["sandbox_process_kill", { sandbox, processId: "a", commandId: "b" }, /one of them/],
+  ["sandbox_file_read", { sandbox, path: "/workspace/nope" }, /code: not_found/],
+  ["sandbox_file_read", { sandbox, path: "/workspace" }, /code: wrong_state/],
+  ["sandbox_file_write", { sandbox, path: "/x", content: "%", encoding: "base64" }, /content: is not base64/],
+  [
+    "sandbox_file_write",
+    { sandbox, path: "/workspace/a", content: "", ifAbsent: true },
+    /precondition_failed/,
+  ],
+  [
+    "sandbox_file_edit",
+    { sandbox, path: "/workspace/a", oldText: "z", newText: "" },
+    /does not have oldText/,
+  ],
+  ["sandbox_file_edit", { sandbox, path: "/workspace/a", oldText: "x", newText: "" }, /has oldText 2 times/],
+  ["sandbox_file_list", { sandbox, path: "/workspace/a" }, /code: wrong_state/],
+  ["sandbox_port", { sandbox, port: 70_000 }, /port: /],
+  ["sandbox_port", { sandbox, action: "close" }, /close needs a port/],
+  ["sandbox_snapshot", { sandbox, name: "No Name" }, /name: /],
+  ["sandbox_delete", { sandbox: "nope" }, /code: not_found/],
+];
+
+test.each<Transport>(["stdio", "HTTP"])(
+  "what is wrong with a call over %s is said, and nothing was done",
+  async (by) => {
+    const agent = await talk(by);
+    const { facts } = await agent.call("sandbox_create", { name: sandbox, network: "none" });
+    await agent.facts("sandbox_file_write", { sandbox, path: "/workspace/a", content: "x x" });
+    const told = await Promise.all(bad.map(([tool, args]) => agent.call(tool, args)));
+    for (const [i, { isError, text }] of told.entries()) {
+      expect({ call: bad[i], isError, text }).toMatchObject({ isError: true });
+      expect(text).toMatch(bad[i]?.[2] ?? /^$/);
+      expect(text).not.toMatch(/\n {4}at |node_modules/);
+    }
+    expect(new Set(bad.map(([tool]) => tool)).size).toBe(NAMES.length);
+    expect(facts.sandbox.generation).toBe(1);
+    expect(await agent.facts("sandbox_file_read", { sandbox, path: "/workspace/a" })).toMatchObject({
+      content: "x x",
+    });
+  },
+);

@@ -3,7 +3,7 @@ import { HoldfastError } from "holdfast";
 import { shortened } from "./clean-text.ts";
 
 // Enough for numbers and names; what a foreign server answered must not fill a conversation.
-const MAX_DETAILS = 1000;
+const MAX_CHARACTERS = 1000;
 
 /**
  * A failure as an agent sees it: what is wrong, and what to do next in terms of these tools. In words only: a client may
@@ -15,16 +15,21 @@ export function failureResult(error: unknown): CallToolResult {
 
 function failureText(error: unknown): string {
   if (!(error instanceof HoldfastError))
-    return `error: ${error instanceof Error ? error.message : String(error)}`;
+    return line("error", error instanceof Error ? error.message : String(error));
   const { code, message, started, retryable, details } = error;
-  const facts = [
-    `error: ${message}`,
+  const lines = [
+    line("error", message),
     `code: ${code}${retryable ? " (the same call can succeed later)" : ""}`,
-    ...hintsFor(error).map((hint) => `hint: ${hint}`),
+    ...hintsFor(error).map((hint) => line("hint", hint)),
     started === "unknown" ? "It is not known whether it was begun: look before you do it again." : "",
-    details === undefined ? "" : `details: ${shortened(JSON.stringify(details), MAX_DETAILS)}`,
+    details === undefined ? "" : line("details", JSON.stringify(details)),
   ];
-  return facts.filter((line) => line !== "").join("\n");
+  return lines.filter((text) => text !== "").join("\n");
+}
+
+/** A file's name in it may be anything. */
+function line(what: string, text: string): string {
+  return `${what}: ${shortened(text, MAX_CHARACTERS)}`;
 }
 
 /** The server speaks of routes and commands; an agent has tools. */

@@ -43,8 +43,9 @@ export const processWait = tool({
     ...processStatus,
   }),
   hints: { readOnlyHint: true, openWorldHint: false },
-  run(input, call) {
+  async run(input, call) {
     const { processId } = input;
+    if (input.port !== undefined && input.text !== undefined) throw notBoth();
     return withSandbox(call, input, async (sandbox) => {
       const process = await sandbox.getProcess(processId);
       const met = await waitFor(process, { ...input, signal: call.signal });
@@ -72,11 +73,6 @@ interface Wait {
 }
 
 async function waitFor(process: Process, { port, text, timeoutMs, signal }: Wait): Promise<boolean> {
-  if (port !== undefined && text !== undefined) {
-    throw new HoldfastError("invalid_argument", "wait for a port or for a text, one of them", {
-      started: "no",
-    });
-  }
   try {
     if (port !== undefined) await process.waitForPort(port, { timeoutMs, signal });
     // A text and no expression: what a program prints must not decide how long this takes.
@@ -93,4 +89,10 @@ async function waitFor(process: Process, { port, text, timeoutMs, signal }: Wait
       return false;
     throw error;
   }
+}
+
+function notBoth(): HoldfastError {
+  return new HoldfastError("invalid_argument", "wait for a port or for a text, one of them", {
+    started: "no",
+  });
 }

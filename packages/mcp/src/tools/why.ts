@@ -52,21 +52,35 @@ export const why = tool({
 
 async function living(name: string, { client, signal }: Call): Promise<Answer> {
   const sandbox = await Sandbox.get(name, { client, signal });
-  const [answer, events] = await Promise.all([sandbox.why({ signal }), sandbox.events({ signal })]);
+  const answer = await sandbox.why({ signal });
   const { state, generation } = answer.sandbox;
-  const { lastDeath, reapsAt, next, alive, heldAwakeBy } = answer;
+  const { lastDeath, reapsAt, next } = answer;
   return {
     sandbox: sandbox.name,
-    ...{ state, generation, next, alive, heldAwakeBy },
+    ...{ state, generation, next },
+    alive: fewShort(answer.alive),
+    heldAwakeBy: fewShort(answer.heldAwakeBy),
     ...(reapsAt !== undefined && { reapsAt }),
     ...(lastDeath !== undefined && { lastDeath: shortened(`${lastDeath.cause}: ${lastDeath.detail}`, 300) }),
-    ...(state === "running" ? await inside(sandbox) : { processes: [], sessions: [] }),
-    timeline: timelineOf(events),
+    ...(await inside(sandbox)),
+    timeline: await timelineOf((since) => sandbox.events({ since, signal })),
   };
 }
 
+/** A process's command line may be in them. */
+function fewShort(reasons: readonly string[]): string[] {
+  return reasons.slice(0, MOST).map((reason) => shortened(reason, 300));
+}
+
+/** Of one that does not run, or no longer, nothing is known: only looking never starts it. */
 async function inside(sandbox: Sandbox): Promise<Pick<Answer, "processes" | "sessions">> {
-  const [processes, sessions] = await Promise.all([sandbox.listProcesses(), sandbox.listSessions()]);
+  const lists = await Promise.all([sandbox.listProcesses(), sandbox.listSessions()]).catch(
+    (error: unknown) => {
+      if (error instanceof HoldfastError && error.code === "wrong_state") return [[], []] as const;
+      throw error;
+    },
+  );
+  const [processes, sessions] = lists;
   return {
     processes: processes.slice(-MOST).map(processBriefOf),
     sessions: sessions
@@ -76,7 +90,7 @@ async function inside(sandbox: Sandbox): Promise<Pick<Answer, "processes" | "ses
 }
 
 async function deleted(name: string, { client, signal }: Call): Promise<Answer> {
-  const timeline = timelineOf(await Sandbox.events(name, { client, signal }));
+  const timeline = await timelineOf((since) => Sandbox.events(name, { client, since, signal }));
   const next = "nothing: it was deleted; sandbox_create makes another";
   return {
     sandbox: name,
@@ -90,8 +104,12 @@ async function deleted(name: string, { client, signal }: Call): Promise<Answer> 
   };
 }
 
-function timelineOf(events: readonly SandboxEvent[]): Answer["timeline"] {
-  return events.slice(-MOST).map(({ at, type, cause, detail }) => ({
+/** The server gives the oldest first, in pages. */
+async function timelineOf(read: (since: number) => Promise<SandboxEvent[]>): Promise<Answer["timeline"]> {
+  let latest: SandboxEvent[] = [];
+  for (let page = await read(0); page.length > 0; page = await read(page.at(-1)?.seq ?? 0))
+    latest = [...latest, ...page].slice(-MOST);
+  return latest.map(({ at, type, cause, detail }) => ({
     at,
     type,
     ...(cause !== undefined && { cause }),
