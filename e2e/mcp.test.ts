@@ -229,6 +229,7 @@ test("hostile output is bounded, valid and harmless; the log has every byte of i
   const shown = Buffer.byteLength(long.facts.stdout.replace(/\n\[….*…\]\n/, ""));
   expect(shown + long.facts.omittedBytes).toBe(2_000_004);
   const { nextOffset: since } = long.facts;
+  expect(since).toBeLessThanOrEqual(Buffer.byteLength(long.facts.stdout.split("\n", 1)[0]));
   const rest = await agent.facts("sandbox_process_logs", { sandbox, commandId: long.facts.commandId, since });
   expect(rest).toMatchObject({ hasMore: true, firstOffset: since, output: expect.stringMatching(/^é+$/) });
 
