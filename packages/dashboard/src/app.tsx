@@ -75,19 +75,21 @@ function Dashboard() {
   );
 }
 
+const nextTheme: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
+const themeSign: Record<Theme, string> = { system: "◐", light: "○", dark: "●" };
+
 function ThemeChoice() {
   const theme = useTheme();
   return (
-    <select
-      aria-label="Colours"
-      className="theme"
-      value={theme}
-      onChange={(event) => setTheme(event.target.value as Theme)}
+    <button
+      type="button"
+      className="quiet"
+      aria-label={`Colours: ${theme}`}
+      title={`Colours: ${theme}`}
+      onClick={() => setTheme(nextTheme[theme])}
     >
-      <option value="system">System</option>
-      <option value="light">Light</option>
-      <option value="dark">Dark</option>
-    </select>
+      {themeSign[theme]}
+    </button>
   );
 }
 

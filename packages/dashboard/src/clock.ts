@@ -11,7 +11,10 @@ export function useNow(): number {
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
-  timer ??= setInterval(tick, 1000);
+  if (timer === undefined) {
+    now = Date.now();
+    timer = setInterval(tick, 1000);
+  }
   return () => {
     listeners.delete(listener);
     if (listeners.size > 0) return;

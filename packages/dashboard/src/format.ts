@@ -35,6 +35,11 @@ export function moment(iso: string, now = Date.now()): string {
   return isToday ? date.toLocaleTimeString() : date.toLocaleString();
 }
 
+/** A sentence of the server, which speaks in UTC, with its moments in the reader's own time. */
+export function inOwnTime(sentence: string): string {
+  return sentence.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, (iso) => moment(iso));
+}
+
 /** A command as it would be typed, more or less. */
 export function commandLine(command: string | readonly string[]): string {
   return typeof command === "string" ? command : command.join(" ");

@@ -1,8 +1,8 @@
 import { QueryClient } from "@tanstack/react-query";
 import { Client, HoldfastError } from "holdfast";
 
-/** How long a restarting server is waited for, before what was asked is given up. */
-const PATIENCE_MS = 10 * 60_000;
+/** A page stays open over a night, and over a laptop's sleep: what was asked waits for the server, and says so. */
+const PATIENCE_MS = 24 * 3_600_000;
 
 /** The server that this page came from. The browser shows it the session's cookie by itself. */
 export const client = await Client.connect({ url: location.origin, patienceMs: PATIENCE_MS });

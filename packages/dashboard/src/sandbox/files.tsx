@@ -1,12 +1,13 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import type { FileInfo, SandboxInfo } from "holdfast";
-import { type DragEvent, useRef, useState } from "react";
+import { useState } from "react";
 import { bytes, moment } from "../format.ts";
 import { queries } from "../server.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
-import { fileUrl, joined, parentOf } from "./file-paths.ts";
+import { fileUrl, parentOf } from "./file-paths.ts";
 import { FileView } from "./file-view.tsx";
 import { NotRunning } from "./not-running.tsx";
+import { UploadZone } from "./upload-zone.tsx";
 import { held } from "./use-sandbox.ts";
 
 const HOME = "/workspace";
@@ -32,17 +33,7 @@ export function Files({ sandbox }: { sandbox: SandboxInfo }) {
     else setOpenPath(entry.path);
   };
   return (
-    <DropZone id={id} dir={dir} onDone={refresh}>
-      <div className="bar">
-        <Crumbs dir={dir} onGo={setDir} />
-        <span className="grow" />
-        <button type="button" className="quiet" onClick={() => void refresh()}>
-          Look again
-        </button>
-        <a className="button quiet" href={fileUrl(id, "/tar", dir)} download>
-          Download as tar
-        </a>
-      </div>
+    <UploadZone id={id} dir={dir} onDone={refresh} before={<Crumbs dir={dir} onGo={setDir} />}>
       <ErrorNote error={list.error} />
       <ul className="files">
         {dir !== "/" && (
@@ -74,7 +65,15 @@ export function Files({ sandbox }: { sandbox: SandboxInfo }) {
       {openPath !== undefined && (
         <FileView id={id} path={openPath} onClose={() => setOpenPath(undefined)} onSaved={refresh} />
       )}
-    </DropZone>
+      <div className="buttons">
+        <button type="button" className="quiet" onClick={() => void refresh()}>
+          Look again
+        </button>
+        <a className="button quiet" href={fileUrl(id, "/tar", dir)} download>
+          Download all as tar
+        </a>
+      </div>
+    </UploadZone>
   );
 }
 
@@ -105,78 +104,5 @@ function Crumbs({ dir, onGo }: { dir: string; onGo: (dir: string) => void }) {
         );
       })}
     </nav>
-  );
-}
-
-function DropZone({
-  id,
-  dir,
-  onDone,
-  children,
-}: {
-  id: string;
-  dir: string;
-  onDone: () => Promise<void>;
-  children: React.ReactNode;
-}) {
-  const [isOver, setIsOver] = useState(false);
-  const [progress, setProgress] = useState("");
-  const input = useRef<HTMLInputElement>(null);
-  const uploading = useMutation({
-    mutationFn: async (files: readonly File[]) => {
-      const sandbox = await held(id);
-      for (const file of files) {
-        setProgress(`uploading ${file.name}, ${bytes(file.size)} …`);
-        const onProgress = (sentBytes: number) =>
-          setProgress(`uploading ${file.name}: ${bytes(sentBytes)} of ${bytes(file.size)}`);
-        await sandbox.files.upload(joined(dir, file.name), file, { onProgress });
-      }
-      setProgress(files.length === 1 ? "uploaded" : `uploaded ${files.length} files`);
-    },
-    onSettled: onDone,
-  });
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setIsOver(false);
-    uploading.mutate([...event.dataTransfer.files]);
-  };
-  return (
-    <section
-      aria-label="Files"
-      className={isOver ? "drop over" : "drop"}
-      onDragOver={(event) => {
-        event.preventDefault();
-        setIsOver(true);
-      }}
-      onDragLeave={() => setIsOver(false)}
-      onDrop={drop}
-    >
-      <div className="bar">
-        <button
-          type="button"
-          className="primary"
-          disabled={uploading.isPending}
-          onClick={() => input.current?.click()}
-        >
-          Upload
-        </button>
-        <input
-          ref={input}
-          type="file"
-          multiple
-          hidden
-          aria-label="Files to upload"
-          onChange={(event) => {
-            uploading.mutate([...(event.target.files ?? [])]);
-            event.target.value = "";
-          }}
-        />
-        <span className="soft" role="status">
-          {uploading.isError ? "" : progress}
-        </span>
-      </div>
-      <ErrorNote error={uploading.error} />
-      {children}
-    </section>
   );
 }

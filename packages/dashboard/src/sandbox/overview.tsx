@@ -1,6 +1,6 @@
 import type { SandboxInfo, Usage } from "holdfast";
 import { useNow } from "../clock.ts";
-import { age, countdown, moment } from "../format.ts";
+import { age, countdown, inOwnTime, moment } from "../format.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
 import { Graphs } from "./graphs.tsx";
 import { Timeline } from "./timeline.tsx";
@@ -30,7 +30,7 @@ function WhyPanel({ sandbox }: { sandbox: SandboxInfo }) {
       <ErrorNote error={error} />
       {why !== undefined && (
         <>
-          <p className="next">{why.next}</p>
+          <p className="next">{inOwnTime(why.next)}</p>
           {left !== undefined && why.heldAwakeBy.length === 0 && (
             <p className="countdown" role="timer">
               {left > 0 ? countdown(left) : "now, unless something runs"}
@@ -41,7 +41,7 @@ function WhyPanel({ sandbox }: { sandbox: SandboxInfo }) {
               <li key={hold}>held awake: {hold}</li>
             ))}
             {why.alive.map((reason) => (
-              <li key={reason}>{reason}</li>
+              <li key={reason}>{inOwnTime(reason)}</li>
             ))}
             {why.claim !== undefined && <li>claimed by {why.claim.holder}</li>}
             {why.lastDeath !== undefined && (

@@ -4,12 +4,12 @@ import { useState } from "react";
 import { useNow } from "../clock.ts";
 import { go } from "../router.ts";
 import { DeleteDialog } from "../sandboxes/delete-dialog.tsx";
-import { reapOf } from "../sandboxes/reap.ts";
+import { type Reap, reapOf } from "../sandboxes/reap.ts";
 import { client } from "../server.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
 import { StateBadge } from "../ui/state-badge.tsx";
 import { ForkDialog } from "./fork-dialog.tsx";
-import { held } from "./use-sandbox.ts";
+import { held, useAbout } from "./use-sandbox.ts";
 
 type Act = (sandbox: Sandbox) => Promise<unknown>;
 
@@ -17,7 +17,7 @@ export function SandboxHeader({ sandbox }: { sandbox: SandboxInfo }) {
   const { id, name, state, generation, continuity, provider } = sandbox;
   const [asking, setAsking] = useState<"fork" | "delete">();
   const canPause = useCanPause(provider);
-  const reap = reapOf(sandbox, useNow());
+  const reap = useReap(sandbox);
   const acting = useMutation({ mutationFn: async (act: Act) => act(await held(id)) });
   const action = (label: string, act: Act) => (
     <button type="button" disabled={acting.isPending} onClick={() => acting.mutate(act)}>
@@ -63,6 +63,17 @@ export function SandboxHeader({ sandbox }: { sandbox: SandboxInfo }) {
         />
       )}
     </header>
+  );
+}
+
+/** With what its keeper knows: the list has only what the server knows by itself. */
+function useReap(sandbox: SandboxInfo): Reap {
+  const now = useNow();
+  const { data: why } = useAbout(sandbox.id, "why", (one) => one.why());
+  const heldAwakeBy = why?.heldAwakeBy ?? sandbox.heldAwakeBy;
+  return reapOf(
+    { ...sandbox, heldAwakeBy, ...(why?.reapsAt !== undefined && { reapsAt: why.reapsAt }) },
+    now,
   );
 }
 

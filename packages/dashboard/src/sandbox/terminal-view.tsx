@@ -6,6 +6,7 @@ import type { Terminal } from "holdfast";
 import { useEffect, useRef, useState } from "react";
 import { useIsDark } from "../theme.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
+import { Drawing } from "./drawing.ts";
 import { held } from "./use-sandbox.ts";
 
 type Line = "connecting" | "connected" | "reconnecting" | "ended";
@@ -95,26 +96,26 @@ async function attach(
   of: View & { id: string; terminalId: string; signal: AbortSignal; onLine: (line: Line) => void },
 ): Promise<void> {
   const { id, terminalId, terminal, signal, onLine } = of;
-  const link = await (await held(id)).attachTerminal(terminalId, { signal });
+  const attached = held(id).then((sandbox) => sandbox.attachTerminal(terminalId, { signal }));
+  takeTyping(terminal, attached);
+  const link = await attached;
   signal.throwIfAborted();
   onLine("connected");
   link.onConnection((change) => onLine(change === "lost" ? "reconnecting" : "connected"));
-  const typed = new TextEncoder();
-  // What is typed after the end is not an error to show: the screen says that it has ended.
-  const type = (data: Uint8Array) => void link.write(data).catch(() => undefined);
-  terminal.onData((text) => type(typed.encode(text)));
-  terminal.onBinary((text) => type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
   keepSize(of, link);
   terminal.focus();
-  for await (const event of link) {
-    // The next piece is asked for when this one is on the screen: so a fast program waits, and the page does not.
-    await drawn(terminal, event.type === "output" ? event.bytes : event.restore);
-  }
+  const drawing = new Drawing(terminal);
+  for await (const event of link) await drawing.add(event.type === "output" ? event.bytes : event.restore);
   onLine("ended");
 }
 
-function drawn(terminal: Screen, data: Uint8Array | string): Promise<void> {
-  return new Promise((resolve) => terminal.write(data, resolve));
+/** From the first key on: what is typed before the line stands waits for it. */
+function takeTyping(terminal: Screen, attached: Promise<Terminal>): void {
+  const encoder = new TextEncoder();
+  // What is typed after the end is not an error to show: the screen says that it has ended.
+  const type = (data: Uint8Array) => void attached.then((link) => link.write(data)).catch(() => undefined);
+  terminal.onData((text) => type(encoder.encode(text)));
+  terminal.onBinary((text) => type(Uint8Array.from(text, (one) => one.charCodeAt(0))));
 }
 
 /** The one who looks decides; the others follow. */

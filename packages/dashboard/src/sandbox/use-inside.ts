@@ -42,7 +42,9 @@ async function follow(of: { id: string; signal: AbortSignal; take: (sample: Usag
   for await (const sample of sandbox.followUsage({ signal })) {
     take(sample);
     if (inside !== undefined && inside !== sample.inside)
-      await queries.invalidateQueries({ queryKey: about(id, "inside") });
+      await Promise.all(
+        ["inside", "why"].map((what) => queries.invalidateQueries({ queryKey: about(id, what) })),
+      );
     inside = sample.inside;
   }
 }
