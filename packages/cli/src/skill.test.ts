@@ -24,7 +24,7 @@ test("skill prints what install writes, where an agent looks for it", async () =
 test("every command that the skill teaches exists", async () => {
   const program = await buildProgram([]);
   const known = program.commands.map((command) => command.name());
-  const text = readFileSync(join(import.meta.dir, "../skill/holdfast/SKILL.md"), "utf8");
+  const text = readFileSync(join(import.meta.dir, "skill/holdfast/SKILL.md"), "utf8");
   const taught = [...text.matchAll(/holdfast ([a-z]+)/g)].map((match) => match[1] ?? "");
   expect(taught.length).toBeGreaterThan(10);
   expect(taught.filter((name) => !known.includes(name) && name !== "sandbox")).toEqual([]);

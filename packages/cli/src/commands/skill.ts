@@ -1,11 +1,10 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Argument, type Command } from "commander";
 import { addOutputOption, outputOf } from "../context.ts";
 import { print, printJson } from "../print.ts";
-
-const source = join(import.meta.dir, "../../skill/holdfast/SKILL.md");
+import text from "../skill/holdfast/SKILL.md" with { type: "text" };
 
 export function define(command: Command): void {
   addOutputOption(command)
@@ -24,7 +23,6 @@ async function skill(
   { dir }: { dir: string },
   command: Command,
 ): Promise<void> {
-  const text = await readFile(source, "utf8");
   if (action === undefined) return print(text);
   const path = join(dir, "holdfast", "SKILL.md");
   await mkdir(join(dir, "holdfast"), { recursive: true });

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { TestServer } from "../test-server.ts";
 import { Meters } from "./meters.ts";
 
@@ -65,6 +67,22 @@ test("the page is Prometheus' text: each metric has its help and its type, and e
     expect(metrics).toContain(`# HELP ${name} `);
     expect(metrics).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge|histogram)$`, "m"));
   }
+});
+
+test.each(["operating.md", "grafana-board.json"])("docs/%s names every metric, and no other", (name) => {
+  const text = readFileSync(join(import.meta.dir, "../../../../docs", name), "utf8");
+  const known = new Meters().all().map((metric) => metric.name);
+  const named = [...text.matchAll(/\b(?:holdfast|process)_[a-z_]+/g)].map(([word]) =>
+    known.includes(word) ? word : word.replace(/_(bucket|sum|count)$/, ""),
+  );
+  expect(named.filter((word) => !known.includes(word))).toEqual([]);
+  // A board shows what changes; a table has everything.
+  const missing = known.filter((metric) => !named.includes(metric));
+  const unseen = [
+    ...["holdfast_slots_limit", "holdfast_disk_promised_bytes", "holdfast_events_total"],
+    ...["holdfast_info", "process_start_time_seconds"],
+  ];
+  expect(missing.sort()).toEqual(name.endsWith(".md") ? [] : unseen.sort());
 });
 
 test("metrics need the token, and a client cannot invent labels", async () => {

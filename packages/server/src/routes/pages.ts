@@ -7,7 +7,7 @@ import { type App, type AppEnv, newApp } from "../app.ts";
 import { llmsText, type Page } from "../pages/llms-text.ts";
 
 const docsDir = join(import.meta.dir, "../../../../docs");
-const skillPath = join(import.meta.dir, "../../../cli/skill/holdfast/SKILL.md");
+const skillPath = join(import.meta.dir, "../../../cli/src/skill/holdfast/SKILL.md");
 const pagesDir = join(import.meta.dir, "../pages");
 const swaggerDir = dirname(fileURLToPath(import.meta.resolve("swagger-ui-dist/package.json")));
 
