@@ -1,5 +1,4 @@
 import { createRoute } from "@hono/zod-openapi";
-import { Client } from "holdfast";
 import type { Context } from "hono";
 import { z } from "zod";
 import { type App, type AppEnv, newApp } from "../app.ts";
@@ -22,9 +21,6 @@ const mcp = createRoute({
   },
 });
 
-/** As long as a server that restarts under a shared name needs; then the agent is told. */
-const PATIENCE_MS = 5_000;
-
 /**
  * The MCP tools call the API of this very process, without a socket between, and with no more rights than their caller
  * has. Their code is read at the first request: most servers never see one.
@@ -33,25 +29,16 @@ export function mcpRoutes(api: () => App): App {
   const app = newApp();
   const answer = async (c: Context<AppEnv>): Promise<Response> => {
     c.env.mayBeSilent?.();
+    const { trusted } = c.env;
     const { answerMcp } = await import("@holdfast/mcp/http");
-    return answerMcp(c.req.raw, { client: await clientFor(c, api()) });
+    return answerMcp(c.req.raw, {
+      api: async (url, init) => api().fetch(new Request(url, init), trusted === undefined ? {} : { trusted }),
+      token: c.req.header("authorization")?.replace(/^Bearer /i, ""),
+      held: { turn: c.req.header("holdfast-turn"), claim: c.req.header("holdfast-claim") },
+    });
   };
   app.openapi(mcp, answer);
   // Answered by the protocol's own rules: there is no session to listen to or to end.
   app.on(["GET", "DELETE"], "/mcp", answer);
   return app;
-}
-
-async function clientFor(c: Context<AppEnv>, api: App): Promise<Client> {
-  const token = c.req.header("authorization")?.replace(/^Bearer /i, "");
-  const { trusted } = c.env;
-  const client = await Client.connect({
-    // No address of anything: the requests never leave this process.
-    url: "http://holdfast.internal",
-    token,
-    patienceMs: PATIENCE_MS,
-    fetch: async (url, init) => api.fetch(new Request(url, init), trusted === undefined ? {} : { trusted }),
-  });
-  const held = { turn: c.req.header("holdfast-turn"), claim: c.req.header("holdfast-claim") };
-  return client.carrying(() => held);
 }
