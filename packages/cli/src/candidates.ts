@@ -89,26 +89,30 @@ async function named(
     case "sandbox":
     case "sandboxes":
     case "sandbox|ls|rm|inspect":
-      return sandboxes(asking, { asIds: last.startsWith("sbx_") });
+      return sandboxes(asking, { alsoIds: last.startsWith("sbx") });
     case "source":
     case "destination":
     case "sandbox:path":
-      return (await sandboxes(asking, { asIds: false })).map(({ word }) => ({ word: `${word}:` }));
+      return (await sandboxes(asking)).map(({ word }) => ({ word: `${word}:` }));
     case "process":
     case "processes":
       return processes(operands[0] ?? "", asking);
     case "snapshot":
       return snapshots(asking);
     case "names":
-      return operands[0] === "ls" ? sandboxes(asking, { asIds: false }) : snapshots(asking);
+      return operands[0] === "ls" ? sandboxes(asking) : snapshots(asking);
     default:
       return [];
   }
 }
 
-function sandboxes(asking: Asking, { asIds }: { asIds: boolean }): Promise<Candidate[]> {
+/** Nobody chooses by an id, unless they have begun to write one. */
+function sandboxes(asking: Asking, { alsoIds } = { alsoIds: false }): Promise<Candidate[]> {
   return quietly(async () =>
-    (await Sandbox.list(asking)).map(({ id, info }) => ({ word: asIds ? id : info.name, what: info.state })),
+    (await Sandbox.list(asking)).flatMap(({ id, info: { name, state } }) => [
+      { word: name, what: state },
+      ...(alsoIds ? [{ word: id, what: `${name}, ${state}` }] : []),
+    ]),
   );
 }
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { Client, type ConnectOptions, HoldfastError } from "holdfast";
+import { COMMON_OPTIONS } from "./help.ts";
 
 /** What every command gets from its global options. */
 export interface Context {
@@ -22,22 +23,23 @@ const held = { turn: process.env.HOLDFAST_TURN || undefined, claim: process.env.
 
 /** Which server. The token comes from a file or the environment: a command line is for everybody to see. */
 export function addConnectionOptions(command: Command): Command {
+  const token = "a file with the server's token (default: HOLDFAST_TOKEN, else the local server's)";
   return command
-    .option("--url <url>", "the server (default: HOLDFAST_URL, else http://127.0.0.1:4750)")
-    .option(
-      "--token-file <file>",
-      "a file with the server's token (default: HOLDFAST_TOKEN, else the local server's)",
-    );
+    .addOption(common("--url <url>", "the server (default: HOLDFAST_URL, else http://127.0.0.1:4750)"))
+    .addOption(common("--token-file <file>", token));
 }
 
 export function addOutputOption(command: Command): Command {
-  const option = new Option("-o, --output <format>", "how to print").choices(["table", "json"]);
-  return command.addOption(option);
+  return command.addOption(common("-o, --output <format>", "how to print").choices(["table", "json"]));
+}
+
+function common(flags: string, description: string): Option {
+  return new Option(flags, description).helpGroup(COMMON_OPTIONS);
 }
 
 /** For commands that have more to say than ids. */
 export function addQuietOption(command: Command, what = "only ids, and no progress"): Command {
-  return command.option("-q, --quiet", what);
+  return command.addOption(common("-q, --quiet", what));
 }
 
 /** Options may stand before or after the command's name. */

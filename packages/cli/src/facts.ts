@@ -1,15 +1,26 @@
+import { wrapped } from "./help.ts";
 import { oneLine, paint } from "./style.ts";
 import { age, ahead } from "./units.ts";
 
 /** A name and what there is to say of it; without that it is left out. */
 export type Fact = readonly [name: string, value: string | undefined];
 
-/** One fact a line, the values under each other. */
-export function renderFacts(facts: readonly Fact[]): string {
+// As wide as the longest name with its colon.
+const NAME_WIDTH = 13;
+
+/** One fact a line, the values under each other, wrapped where the terminal ends. */
+export function renderFacts(
+  facts: readonly Fact[],
+  width: number = process.stdout.columns || Number.POSITIVE_INFINITY,
+): string {
   return facts
     .flatMap(([name, value]) => (value === undefined || value === "" ? [] : [[name, value] as const]))
-    .map(([name, value]) => `${paint("grey", `${name}:`.padEnd(12))} ${oneLine(value)}\n`)
+    .map(([name, value]) => `${paint("grey", `${name}:`.padEnd(NAME_WIDTH))}${beside(value, width)}\n`)
     .join("");
+}
+
+function beside(value: string, width: number): string {
+  return wrapped(oneLine(value), width - NAME_WIDTH).replaceAll("\n", `\n${" ".repeat(NAME_WIDTH)}`);
 }
 
 export function past(at: string | undefined): string | undefined {

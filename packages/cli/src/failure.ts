@@ -48,17 +48,26 @@ function isNoFailure({ code }: CommanderError): boolean {
 }
 
 function toHoldfastError(error: unknown): HoldfastError {
-  if (error instanceof HoldfastError) return error;
+  if (error instanceof HoldfastError) return inOurTerms(error);
   if (error instanceof CommanderError) return wronglyCalled(error);
   const message = error instanceof Error ? error.message : String(error);
   return new HoldfastError("internal", message, { cause: error });
 }
 
-/** The parser's own words, `error: …` and perhaps `(Did you mean …?)` below, in our form. */
+const SEE_HELP = "Add --help to see how it is used.";
+
+/** The parser's own words, `error: …`, with advice behind or `(Did you mean …?)` below, in our form. */
 function wronglyCalled({ message }: CommanderError): UsageError {
-  const [what = "", meant] = message.replace(/^error: /, "").split("\n");
-  const hint = meant?.replace(/^\((.*)\)$/, "$1") ?? "Add --help to see how it is used.";
-  return new UsageError(what, hint);
+  const [line = "", meant] = message.replace(/^error: /, "").split("\n");
+  const [, what = line, advice] = /^(.* is invalid)\. (.+)$/.exec(line) ?? [];
+  return new UsageError(what, meant?.replace(/^\((.*)\)$/, "$1") ?? advice ?? SEE_HELP);
+}
+
+/** Where a program is sent to the description of the API, a person is better off with our help. */
+function inOurTerms(error: HoldfastError): HoldfastError {
+  if (error.code !== "invalid_argument" || !error.hint?.includes("/openapi.json")) return error;
+  const { code, message, details, started } = error;
+  return new HoldfastError(code, message, { hint: SEE_HELP, details, started, cause: error });
 }
 
 function debugText(error: unknown): string {

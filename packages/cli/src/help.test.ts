@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { examplesIn, fitted } from "./help.ts";
 import { buildProgram } from "./program.ts";
+import { verbs } from "./verbs.ts";
 
 const text = `
 Examples:
@@ -12,10 +15,10 @@ long enough to be wrapped.`;
 
 test("what an example does stands beside it, or below it where the terminal is narrow", () => {
   expect(fitted(text, 60)).toBe(
-    "\nExamples:\n  holdfast ls  all of them\n  holdfast ls --state running\n\nA note that is long enough to be wrapped.",
+    "\nExamples:\n  holdfast ls  all of them\n  holdfast ls --state running\n\nA note that is long enough to be wrapped.\n",
   );
   expect(fitted(text, 24)).toBe(
-    "\nExamples:\n  holdfast ls\n      all of them\n  holdfast ls --state running\n\nA note that is long\nenough to be wrapped.",
+    "\nExamples:\n  holdfast ls\n      all of them\n  holdfast ls --state running\n\nA note that is long\nenough to be wrapped.\n",
   );
   expect(examplesIn(text)).toEqual(["holdfast ls", "holdfast ls --state running"]);
 });
@@ -40,6 +43,23 @@ test.each(names.filter((name) => !ofTheServer.includes(name)))(
 test("the examples of holdfast --help are understood", async () => {
   for (const example of examplesIn(await helpOf())) await understood(example);
 });
+
+test("docs/cli.md lists every command, in its group; HOLDFAST_WRITE_DOCS=1 writes it", async () => {
+  const file = join(import.meta.dir, "../../../docs/cli.md");
+  const before = readFileSync(file, "utf8");
+  const after = before.replace(/(<!-- commands -->\n)[\s\S]*(<!-- end -->)/, `$1${tableOfVerbs()}$2`);
+  if (process.env.HOLDFAST_WRITE_DOCS === "1") writeFileSync(file, after);
+  expect(before).toBe(after);
+});
+
+function tableOfVerbs(): string {
+  const rows = Object.entries(verbs).flatMap(([group, members]) =>
+    Object.entries(members)
+      .filter(([, { isHidden }]) => !isHidden)
+      .map(([name, { summary }], at) => `| ${at === 0 ? group : ""} | ` + `\`${name}\` | ${summary} |`),
+  );
+  return ["| | command | |", "|---|---|---|", ...rows, ""].join("\n");
+}
 
 async function helpOf(...names: string[]): Promise<string> {
   const program = await buildProgram([...names, "--help"]);

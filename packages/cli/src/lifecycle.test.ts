@@ -211,13 +211,16 @@ test.each([
   [["update", "a"], "error: nothing to change\nhint: Name at least one option, such as --lifetime 2h.\n"],
   [
     ["create", "--lifetime", "1.5s"],
-    "error: option '--lifetime <time>' argument '1.5s' is invalid. Give whole",
+    "error: option '--lifetime <time>' argument '1.5s' is invalid\nhint: Give whole",
   ],
   [
     ["create", "--lifetime", "banana"],
-    "error: option '--lifetime <time>' argument 'banana' is invalid. Give whole seconds, such as",
+    "error: option '--lifetime <time>' argument 'banana' is invalid\nhint: Give whole seconds, such as",
   ],
-  [["create", "--on-idle", "die"], "error: option '--on-idle <what>' argument 'die' is invalid. Allowed"],
+  [
+    ["create", "--on-idle", "die"],
+    "error: option '--on-idle <what>' argument 'die' is invalid\nhint: Allowed",
+  ],
   [["turn", "start", "a"], "error: command-argument value 'start' is invalid for argument 'action'. Allowed"],
   [["abandon", "a"], "error: required option '--reason <text>' not specified\n"],
 ])("%j is refused", async (args, stderr) => {

@@ -245,7 +245,10 @@ const failures: [string, string[], { code: number; stderr: string }][] = [
   [
     "a wrong value",
     ["run", "--timeout", "soon", "x"],
-    { code: 2, stderr: "error: option '--timeout <time>' argument 'soon' is invalid. Give a time such as" },
+    {
+      code: 2,
+      stderr: "error: option '--timeout <time>' argument 'soon' is invalid\nhint: Give a time such as",
+    },
   ],
   [
     "a contradiction",

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { Sandbox, type SandboxState } from "holdfast";
 import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
+import { note } from "../live.ts";
 import { print, printJson } from "../print.ts";
 import { reaping } from "../reaping.ts";
 import type { Colour } from "../style.ts";
@@ -39,6 +40,10 @@ async function ls(options: LsOptions, command: Command): Promise<void> {
   const sandboxes = await Sandbox.list({ client, state, label, limit });
   if (output === "json") return printJson({ sandboxes: sandboxes.map((sandbox) => sandbox.info) });
   if (quiet) return print(sandboxes.map((sandbox) => `${sandbox.id}\n`).join(""));
+  if (sandboxes.length === 0 && process.stdout.isTTY)
+    await note(
+      (state ?? label) ? "no sandbox is like that" : "none yet; `holdfast create --name NAME` makes one",
+    );
   await print(
     renderTable({
       head: ["NAME", "ID", "STATE", "GEN", "PROVIDER", "AGE", "REAPED", "NOTE"],
