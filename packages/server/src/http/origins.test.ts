@@ -1,14 +1,17 @@
 import { expect, test } from "bun:test";
-import { Hono } from "hono";
-import type { AppEnv } from "../app.ts";
+import { newApp } from "../app.ts";
+import { silentLog } from "../log.ts";
+import { Meters } from "../observe/meters.ts";
 import { bearerAuth } from "./auth.ts";
 import { errorResponse } from "./errors.ts";
+import { observed } from "./observed.ts";
 import { originPolicy } from "./origins.ts";
 
 const APP = "https://app.example.com";
 
 function ask(allowed: string[], headers: Record<string, string>, method = "GET"): Promise<Response> {
-  const app = new Hono<AppEnv>();
+  const app = newApp();
+  app.use(observed({ app, log: silentLog, meters: new Meters(), tracer: undefined }));
   app.use(originPolicy(allowed));
   app.use(bearerAuth(() => "right"));
   app.onError(errorResponse);
