@@ -52,28 +52,37 @@ async function oneFile(sandbox: Sandbox, container: Container | undefined): Prom
 async function manyFiles(sandbox: Sandbox, container: Container | undefined): Promise<void> {
   const tree = join(dir, "tree");
   let count = 0;
-  const fresh = () => join(dir, `tree-${count++}`);
+  // What was copied goes before the next begins: half a million files at the end would take longer than all of it.
+  const here = join(dir, "copy");
+  const there = "/workspace/copy";
+  const tidy = async () => {
+    await bareSpawn(["rm", "-rf", here]);
+    if (await sandbox.files.exists(there)) await sandbox.files.delete(there, { recursive: true });
+  };
   const packed = `tar -C ${tree} -cf - . | (mkdir "$0" && tar -C "$0" -xf -)`;
-  await show(`${FILES} files in`, {
-    "holdfast cp": () => holdfast("cp", tree, `bench:/workspace/t${count++}`),
-    "cp -r": () => bareSpawn(["cp", "-r", tree, fresh()]),
-    "tar | tar": () => bareSpawn(["sh", "-c", packed, fresh()]),
+  const into: Contenders = {
+    "holdfast cp": () => holdfast("cp", tree, `bench:${there}`),
+    "cp -r": () => bareSpawn(["cp", "-r", tree, here]),
+    "tar | tar": () => bareSpawn(["sh", "-c", packed, here]),
     ...(container && { "docker cp": () => container.cp(tree, `${container.id}:/t${count++}`) }),
-  });
-  await sandbox.files.delete("/workspace/t0", { recursive: true }).catch(() => undefined);
+  };
+  await show(`${FILES} files in`, into, tidy);
   await holdfast("cp", tree, "bench:/workspace/whole");
   await container?.cp(tree, `${container.id}:/whole`);
-  await show(`${FILES} files out`, {
-    "holdfast cp": () => holdfast("cp", "bench:/workspace/whole", fresh()),
-    "cp -r": () => bareSpawn(["cp", "-r", tree, fresh()]),
-    "tar | tar": () => bareSpawn(["sh", "-c", packed, fresh()]),
-    ...(container && { "docker cp": () => container.cp(`${container.id}:/whole`, fresh()) }),
-  });
+  const out: Contenders = {
+    "holdfast cp": () => holdfast("cp", "bench:/workspace/whole", here),
+    "cp -r": () => bareSpawn(["cp", "-r", tree, here]),
+    "tar | tar": () => bareSpawn(["sh", "-c", packed, here]),
+    ...(container && { "docker cp": () => container.cp(`${container.id}:/whole`, here) }),
+  };
+  await show(`${FILES} files out`, out, tidy);
 }
 
-async function show(what: string, contenders: Record<string, () => Promise<unknown>>): Promise<void> {
+type Contenders = Record<string, () => Promise<unknown>>;
+
+async function show(what: string, contenders: Contenders, tidy?: () => Promise<void>): Promise<void> {
   say(`${what} …`);
-  const times = await interleaved(contenders, { rounds });
+  const times = await interleaved(contenders, { rounds, warmUps: 1, ...(tidy && { tidy }) });
   const told = Object.entries(times).map(([name, { p50 }]) => `${name} ${Math.round(p50)} ms`);
   process.stdout.write(`${what}: ${told.join(", ")}\n`);
 }

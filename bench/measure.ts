@@ -11,11 +11,24 @@ export interface Times {
  */
 export async function interleaved<K extends string>(
   contenders: Record<K, () => Promise<unknown>>,
-  options: { rounds: number; pauseMs?: number; callsInARow?: number },
+  options: {
+    rounds: number;
+    pauseMs?: number;
+    callsInARow?: number;
+    /** Rounds before those that count, so that all code is loaded. */
+    warmUps?: number;
+    /** After each call, not measured: what it has made may go. */
+    tidy?: () => Promise<unknown>;
+  },
 ): Promise<Record<K, Times>> {
   const names = Object.keys(contenders) as K[];
   const samples = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<K, number[]>;
-  for (let i = 0; i < 5; i++) for (const name of names) await contenders[name]();
+  const { warmUps = 5, tidy } = options;
+  for (let i = 0; i < warmUps; i++)
+    for (const name of names) {
+      await contenders[name]();
+      await tidy?.();
+    }
   for (let round = 0; round < options.rounds; round++) {
     for (const name of names) {
       for (let call = 0; call < (options.callsInARow ?? 1); call++) {
@@ -23,6 +36,7 @@ export async function interleaved<K extends string>(
         const before = performance.now();
         await contenders[name]();
         samples[name].push(performance.now() - before);
+        await tidy?.();
       }
     }
   }
