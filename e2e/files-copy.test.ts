@@ -122,6 +122,19 @@ test("an upload goes on where it was after kill -9 of the server and of the keep
   );
 });
 
+test("an upload replaces only what it was told to", async () => {
+  const { files } = sandbox;
+  const { etag } = await files.write("/workspace/guarded", "old");
+  const content = new Blob(["new"]);
+  for (const condition of [{ ifAbsent: true }, { ifMatch: "another" }])
+    await expect(files.upload("/workspace/guarded", content, condition)).rejects.toMatchObject({
+      code: "precondition_failed",
+    });
+  expect(await files.readText("/workspace/guarded")).toBe("old");
+  await files.upload("/workspace/guarded", content, { ifMatch: etag });
+  expect(await files.readText("/workspace/guarded")).toBe("new");
+});
+
 test("a download goes on where it was after kill -9 of cp, and begins anew if the file was changed meanwhile", async () => {
   const into = join(dir, "resumed");
   mkdirSync(into);

@@ -4,7 +4,7 @@ import { type FilePath, fileQuery } from "./file-paths.ts";
 import { type ReadOptions, readFile } from "./read-file.ts";
 import { type Conditions, conditionHeaders, type Scope } from "./scope.ts";
 import type { SyncOptions, SyncResult } from "./sync/options.ts";
-import { type UploadOptions, uploadFile } from "./upload.ts";
+import { replacing, type UploadOptions, uploadFile } from "./upload.ts";
 
 /** Options of every call about files. */
 export interface FileOptions extends Conditions {
@@ -127,10 +127,7 @@ export class Files {
   async write(path: FilePath, content: FileContent, options: WriteOptions = {}): Promise<FileInfo> {
     const { mode, sync, parents, ifMatch, ifAbsent } = options;
     const query = { mode: mode === undefined ? undefined : octal(mode), sync, parents };
-    const headers = {
-      ...(ifMatch !== undefined && { "If-Match": `"${ifMatch}"` }),
-      ...(ifAbsent === true && { "If-None-Match": "*" }),
-    };
+    const headers = replacing(options);
     // Again with the same content is as good as once; but a stream is read only once, and a condition was met by us.
     const isRepeatable = !(content instanceof ReadableStream) && ifMatch === undefined && ifAbsent !== true;
     const body = typeof content === "string" ? new TextEncoder().encode(content) : content;

@@ -14,6 +14,10 @@ export interface UploadOptions extends FileOptions {
   parents?: boolean | undefined;
   /** The same id, path and content later go on where an earlier attempt ended, for a day. Default: a new one. */
   uploadId?: string | undefined;
+  /** Put it in place only if what it replaces still has this `etag`; else `precondition_failed`. */
+  ifMatch?: string | undefined;
+  /** Put it in place only if there is none by then; else `precondition_failed`. */
+  ifAbsent?: boolean | undefined;
   /** Called with how many bytes have arrived. */
   onProgress?: ((arrived: number) => void) | undefined;
 }
@@ -64,8 +68,23 @@ export async function uploadFile(
     }
   }
   options.onProgress?.(offset);
-  const commit = { method: "POST", path: `${at}/${uploadId}/commit`, ...common, again: "never" } as const;
+  const headers = { ...common.headers, ...replacing(options) };
+  const commit = {
+    method: "POST",
+    path: `${at}/${uploadId}/commit`,
+    ...common,
+    headers,
+    again: "never",
+  } as const;
   return (await scope.client.json<FileInfo>(commit)).body;
+}
+
+/** What a write may replace. */
+export function replacing(options: Pick<UploadOptions, "ifMatch" | "ifAbsent">): Record<string, string> {
+  return {
+    ...(options.ifMatch !== undefined && { "If-Match": `"${options.ifMatch}"` }),
+    ...(options.ifAbsent === true && { "If-None-Match": "*" }),
+  };
 }
 
 /** The connection, the server or the keeper went away; or a part that we took for lost is still arriving. */
