@@ -56,6 +56,33 @@ afterAll(async () => {
 const trace = "0af7651916cd43dd8448eb211c80319c";
 const sender = "b7ad6b7169203331";
 
+test("a terminal is one operation, from its first viewer's coming to his going", async () => {
+  const sandbox = await Sandbox.create({ name: "watched", network: "none" }, server.at);
+  const terminal = await sandbox.terminal({ id: "main" });
+  await terminal.write("echo Zx90-$((40 + 2))\n");
+  let text = "";
+  for await (const event of terminal) {
+    if (event.type === "output") text += new TextDecoder().decode(event.bytes);
+    if (text.includes("Zx90-42")) break;
+  }
+  expect(await metric("holdfast_open_terminals")).toBe(1);
+  await terminal.close();
+  while (!server.output.includes('"op":"connectTerminal"')) await Bun.sleep(5);
+  const line = server.output.split("\n").find((one) => one.includes('"op":"connectTerminal"')) ?? "{}";
+  const told = JSON.parse(line);
+  expect(told).toMatchObject({ status: 101, sandbox: sandbox.id });
+  expect([told.bytesIn > 10, told.bytesOut > 20]).toEqual([true, true]);
+  expect(await metric("holdfast_open_terminals")).toBe(0);
+  expect(await metric('holdfast_sent_bytes_total{kind="terminal"}')).toBeGreaterThanOrEqual(told.bytesOut);
+  expect(server.output).not.toContain("Zx90");
+});
+
+async function metric(series: string): Promise<number> {
+  const metrics = await (await server.fetch("/metrics")).text();
+  const line = metrics.split("\n").find((one) => one.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1));
+}
+
 test("one trace from the SDK over the server to the keeper, and into the log; nothing of it is a secret", async () => {
   let flags = "01";
   const traceparent = () => `00-${trace}-${sender}-${flags}`;
