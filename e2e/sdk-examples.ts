@@ -29,7 +29,10 @@ function fenced(file: string, fence: RegExp): Example[] {
   const text = readFileSync(join(root, file), "utf8");
   return [...text.matchAll(fence)].map((match) => ({
     at: `${file}:${text.slice(0, match.index).split("\n").length}`,
-    code: (match[2] ?? "").replace(/^ *\* ?/gm, "").replace(/^import .* from "holdfast";\n/gm, ""),
+    code: (match[2] ?? "")
+      .replace(/^ *\* ?/gm, "")
+      .replace(/^import .* from "holdfast";\n/gm, "")
+      .replace(/^import (\{.*\}) from (".*");$/gm, "const $1 = await import($2);"),
     runs: match[1] === undefined,
   }));
 }
@@ -40,13 +43,15 @@ export function undocumented(): string[] {
   const exported = new Set(index.replace(/"[^"]*"/g, "").match(/\b\w+\b/g));
   return SOURCES.flatMap((file) => {
     const lines = readFileSync(join(root, file), "utf8").split("\n");
+    const isEntry = /adapters\/(?!toolbox)/.test(file);
+    const isExported = (name: string) => isEntry || exported.has(name);
     let owner: string | undefined;
     return lines.flatMap((line, number) => {
       const [, kind, name = ""] =
         /^export (?:async )?(class|function|interface|type)\*? (\w+)/.exec(line) ?? [];
-      if (kind !== undefined) owner = kind === "class" && exported.has(name) ? name : undefined;
+      if (kind !== undefined) owner = kind === "class" && isExported(name) ? name : undefined;
       const member = owner && /^ {2}(?:static )?(?:async )?\*?(get )?([a-z]\w*)(?:<.*>)?\(/.exec(line);
-      const isPublic = kind !== undefined ? exported.has(name) : !!member && member[2] !== "constructor";
+      const isPublic = kind !== undefined ? isExported(name) : !!member && member[2] !== "constructor";
       if (!isPublic) return [];
       const comment = commentAbove(lines, number);
       const needsExample = kind === "class" || kind === "function" || (!!member && member[1] === undefined);
@@ -75,6 +80,7 @@ export function asModule(all: readonly Example[]): string {
   return [
     `import { ${Object.keys(sdk).join(", ")} } from "holdfast";`,
     `void [${Object.keys(sdk).join(", ")}];`,
+    'import type { LanguageModel } from "ai";',
     THINGS,
     "export const run: Record<string, (things: Things) => Promise<void>> = {",
     ...bodies,
@@ -84,7 +90,7 @@ export function asModule(all: readonly Example[]): string {
 
 const THINGS = `export interface Things {
   sbx: Sandbox; server: Process; build: Process; repl: Process; shell: Session; term: Terminal; turn: Turn; claim: Claim;
-  snapshot: Snapshot; operator: Operator; client: Client; signal: AbortSignal; blob: Blob;
+  model: LanguageModel; snapshot: Snapshot; operator: Operator; client: Client; signal: AbortSignal; blob: Blob;
   destination: WritableStream<Uint8Array>; screen: { write(bytes: Uint8Array): void; resize(cols: number, rows: number): void };
 }`;
 

@@ -2,11 +2,15 @@
 // `npm pack` runs it.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import manifest from "./package.json" with { type: "json" };
 
 const here = import.meta.dir;
 const packages = resolve(here, "..");
 const source = join(here, "src");
 const dist = join(here, "dist");
+
+/** What can be imported by name: the SDK itself, and it in the form of other libraries. */
+const entries = ["index", "adapters/ai", "adapters/openai-agents", "adapters/computesdk"];
 
 /** Files of the protocol that are free of zod, and go with the SDK as they are. */
 const plainParts = new Set(
@@ -24,9 +28,10 @@ if (import.meta.main) {
 /** What runs: one file, and beside it what only some need (a sync), which is loaded when it is called. */
 export async function bundle(outdir: string): Promise<{ name: string; sizeBytes: number }[]> {
   const built = await Bun.build({
-    entrypoints: [join(source, "index.ts")],
+    entrypoints: entries.map((entry) => join(source, `${entry}.ts`)),
     outdir,
-    naming: { chunk: "[name]-[hash].[ext]" },
+    naming: { entry: "[name].[ext]", chunk: "[name]-[hash].[ext]" },
+    external: Object.keys(manifest.peerDependencies),
     target: "browser",
     format: "esm",
     splitting: true,
@@ -48,8 +53,8 @@ function declareTypes(): void {
   run([join(packages, "../node_modules/.bin/tsc"), "-p", work]);
   const made = (path: string) => readFileSync(join(work, "out", path), "utf8");
   write("protocol/wire.d.ts", asTypes(made("sdk/dist/work/wire.d.ts")));
-  // From the entry on: what it does not lead to, nobody can name.
-  const wanted = new Set(["sdk/index.js"]);
+  // From the entries on: what they do not lead to, nobody can name.
+  const wanted = new Set(entries.map((entry) => `sdk/${entry}.js`));
   for (const path of wanted) {
     const [, folder, name] = /^(\w+)\/(.*)\.js$/.exec(path) ?? [];
     if (path === "protocol/wire.js") continue;
@@ -104,7 +109,7 @@ function tsconfig(work: string) {
     },
     include: [],
     files: [
-      join(source, "index.ts"),
+      ...entries.map((entry) => join(source, `${entry}.ts`)),
       join(work, "wire.ts"),
       ...[...plainParts].map((file) => join(packages, file)),
     ],
