@@ -102,7 +102,7 @@ export class Waker<Link extends KeeperControl> {
     let reservedAfter = first.lease?.phase === "reserved" ? first.sandbox : undefined;
     while (holding !== undefined) {
       refuseHopeless(holding);
-      if (inTheWay(holding) === undefined) {
+      if (inTheWay(holding) === undefined && !wantsDiskGone(holding.sandbox)) {
         if (reservedAfter !== undefined) throw whyGone(holding, reservedAfter);
         if ((await this.#reserve(holding, asked)) !== undefined) reservedAfter = holding.sandbox;
       } else if (isAsleep(holding)) await store.save(holding, resumeOrdered(holding, holding.lease));
