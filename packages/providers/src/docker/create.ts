@@ -19,11 +19,12 @@ import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
 import { type ImageAccounts, readAccounts } from "./image-accounts.ts";
 import { BOOT_FILE, bootDirOf, bootMessage, type Reach } from "./inside.ts";
-import { withoutLayer } from "./layer.ts";
+import { isFresh, withoutLayer } from "./layer.ts";
 import { startContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
 import { ensureNetwork } from "./network.ts";
-import { NEVER, place } from "./place.ts";
+import { type Placed, type Placing, place } from "./place.ts";
+import { replaceContainer } from "./replace-container.ts";
 import { markStarted, startedAfter, writeBoot } from "./run-dir.ts";
 import { settleIn } from "./settle-in.ts";
 import type { SnapshotImages } from "./snapshot-images.ts";
@@ -50,8 +51,7 @@ export interface LaunchContext {
 
 /** Makes the container and starts it, or finds that an earlier call has. One call at a time for a sandbox. */
 export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: LaunchContext): Promise<void> {
-  const { api, layout, signal, info, accounts } = context;
-  const name = containerName(ref);
+  const { api, layout, signal } = context;
   await makeLayout(layout);
   const found = await holderOf(ref, context);
   await assertOurs(found, ref, layout);
@@ -65,22 +65,36 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   const account = await accountFor(ref, plan, { ...context, image, holder });
   await ensureNetwork(ref, { ...context, network: plan.spec.network });
   const making = { ...context, imageName, madeOf: ofSnapshot?.Id ?? imageName, image, account };
-  const { id, startedBefore } = await place(holder, ref, plan, making);
+  const placed = await place(holder, ref, plan, making);
+  try {
+    await settleAndStart(placed, ref, plan, making);
+  } catch (why) {
+    const next = await replaceContainer(ref, plan, { ...making, old: placed, why });
+    await settleAndStart(next, ref, plan, making);
+  }
+}
+
+async function settleAndStart(
+  { id, startedBefore, isFresh }: Placed,
+  ref: InstanceRef,
+  plan: LaunchPlan,
+  making: Placing,
+): Promise<void> {
+  const { api, layout, signal, info, accounts, image, account, now } = making;
   const { fromSnapshot: snapshotId } = plan;
-  if (snapshotId !== undefined) await fillDisk(ref, { ...context, snapshotId, container: id, account });
-  const dir = instanceDir(layout, ref);
+  if (snapshotId !== undefined) await fillDisk(ref, { ...making, snapshotId, container: id });
   const volumesOnly = plan.spec.readOnly === true && !isPodman(info);
   // One in which something ran has its lists of users, with what was added to them since.
   const texts =
-    volumesOnly || startedBefore !== NEVER
+    volumesOnly || !isFresh
       ? undefined
       : await accounts.read(api, { imageId: image.Id, container: id, signal });
   const inMemory = Object.keys(placesInMemory(plan.spec));
-  await settleIn(api, id, { account, texts, inMemory, volumesOnly, now: context.now, signal });
+  await settleIn(api, id, { account, texts, inMemory, volumesOnly, now, signal });
   await sendBoot(ref, plan, { ...making, container: id });
   signal.throwIfAborted();
-  await markStarted(dir, startedBefore);
-  await startContainer(api, id, name);
+  await markStarted(instanceDir(layout, ref), startedBefore);
+  await startContainer(api, id, containerName(ref));
 }
 
 /** With a snapshot's own files in it, where the container is to begin with some. */
@@ -182,10 +196,11 @@ async function accountFor(
 
 /** Work that was root may have changed them: what it wrote counts for its own sandbox, never for the image. */
 function textsOf(
-  { Id, State }: Container,
+  container: Container,
   look: { api: DockerApi; accounts: ImageAccounts; imageId: string; signal: AbortSignal },
 ): Promise<AccountTexts> {
   const { api, accounts, imageId, signal } = look;
-  if (State.Status === "created") return accounts.read(api, { imageId, container: Id, signal });
+  const { Id } = container;
+  if (isFresh(container)) return accounts.read(api, { imageId, container: Id, signal });
   return readAccounts(api, { container: Id, signal });
 }

@@ -6,6 +6,8 @@ import { type DiskPart, diskParts, parseContainerName, shortInstallation } from 
 export const SCHEMA_LABEL = "holdfast.schema";
 const SCHEMA = "1";
 const SPEC_LABEL = "holdfast.spec";
+/** On a container that has a layer of another below it, so that it is worth keeping though it never ran. */
+export const HAS_LAYER_LABEL = "holdfast.has-layer";
 export const INSTALLATION_LABEL = "holdfast.installation";
 
 type Labels = Readonly<Record<string, string>>;

@@ -1,4 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { InstanceRef } from "@holdfast/core";
 import type { SandboxSpec } from "@holdfast/protocol";
 import { missingDocker } from "@holdfast/testkit";
@@ -112,6 +114,67 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
       const again = await machine.launch({}, next(ref));
       expect(await diskFound(again)).toEqual({ state: "kept", lost: [] });
       expect((await machine.exec(again, "cat /etc/passwd")).stdout).toContain("added:x:4711");
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "survive a container that cannot be started any more; where they cannot, it is said what to do",
+    async () => {
+      const asRoot = { ...spec, user: "0:0" };
+      const ref = await machine.launch(asRoot);
+      await machine.exec(
+        ref,
+        "mkdir /opt; echo mine > /opt/tool; echo added:x:4711:4711::/:/bin/sh >> /etc/passwd",
+      );
+      await machine.exec(ref, "echo mine > /workspace/file");
+      await stop(ref);
+      const data = join(dirname(machine.daemon.host.replace("unix://", "")), "data");
+      const facts = async (name: string) =>
+        (await machine.daemon.ask("GET", `/containers/${name}/json`)) as {
+          Id: string;
+          GraphDriver: { Data: { UpperDir: string } };
+        };
+      const { Id } = await facts(diskContainerName(ref));
+      // As if it had been made while the daemon had another runtime.
+      const file = join(data, "containers", Id, "hostconfig.json");
+      writeFileSync(file, readFileSync(file, "utf8").replace('"Runtime":"runc"', '"Runtime":"gone"'));
+      await machine.daemon.restart({ signal: "SIGTERM" });
+
+      // Servers die before the old one is put back, before there is a new one, and before the old one is removed; then
+      // one goes on with that, and dies before the new one was ever started.
+      let last = ref;
+      for (const deaths of [[4], [6], [7, 2]]) {
+        last = next(last);
+        for (const requests of deaths) await launchAndDie(machine, last, requests, asRoot);
+        expect(await stop(last)).toMatchObject({ state: "absent", proof: "exited" });
+        expect(await names()).toEqual([`/${diskContainerName(ref)}`]);
+      }
+      expect((await facts(diskContainerName(ref))).Id).not.toBe(Id);
+      const again = await machine.launch(asRoot, next(last));
+      expect(await diskFound(again)).toEqual({ state: "kept", lost: [] });
+      const { stdout } = await machine.exec(
+        again,
+        "cat /opt/tool /workspace/file; grep -c added /etc/passwd",
+      );
+      expect(stdout).toBe("mine\nmine\n1\n");
+      expect(await names()).toEqual([`/${containerName(again)}`]);
+
+      await stop(again);
+      const { GraphDriver } = await facts(diskContainerName(ref));
+      rmSync(GraphDriver.Data.UpperDir, { recursive: true });
+      const hopeless = next(again);
+      const launched = machine.launch(asRoot, hopeless);
+      const remedy = `docker rm ${diskContainerName(ref)}`;
+      await expect(launched).rejects.toMatchObject({
+        code: "launch_failed",
+        message: expect.stringContaining(remedy),
+      });
+      await stop(hopeless);
+      await machine.daemon.ask("DELETE", `/containers/${diskContainerName(ref)}`);
+      const without = await machine.launch(asRoot, next(hopeless));
+      expect(await diskFound(without)).toEqual({ state: "partly", lost: ["the container's own files"] });
+      expect(await machine.exec(without, "cat /workspace/file")).toMatchObject({ stdout: "mine\n" });
     },
     TIMEOUT_MS,
   );

@@ -4,7 +4,7 @@ import type { DockerApi } from "./api.ts";
 import type { Container, ListedContainer } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { type Holder, inspectContainer } from "./holder.ts";
-import { readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
+import { HAS_LAYER_LABEL, readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
 import { containerName, diskContainerName, parseContainerName } from "./names.ts";
 import { removeContainer } from "./remove-container.ts";
 
@@ -30,18 +30,24 @@ export async function findLayer(ref: SandboxRef, { api, signal }: Asking): Promi
 
 /**
  * A container that has ended becomes a part of the disk. `removed`: nothing of it is worth keeping, because it never
- * ran, or because a later one of the sandbox is there already; or the daemon's disk is so full that it cannot even
+ * ran and has no other's files, or because a later one of the sandbox is there already; or the daemon's disk is so full that it cannot even
  * write down another name: then what has ended must go, and the next launch says what was lost.
  */
 export async function keepLayer(
   ref: InstanceRef,
-  { Id, State }: Container,
+  container: Container,
   asking: Asking,
 ): Promise<"kept" | "removed"> {
-  const isWorthIt = State.Status !== "created" && !(await hasLater(ref, asking));
+  const { Id } = container;
+  const isWorthIt = !isFresh(container) && !(await hasLater(ref, asking));
   if (isWorthIt && (await renameIfRoom(Id, diskContainerName(ref), asking))) return "kept";
   await removeContainer(asking.api, Id, asking.signal);
   return "removed";
+}
+
+/** Whether it has nothing but what its image had, and what we put there. */
+export function isFresh({ State, Config }: Container): boolean {
+  return State.Status === "created" && Config.Labels?.[HAS_LAYER_LABEL] === undefined;
 }
 
 /** An interrupted launch may have taken it, and not started it: it is put back, and the launch begins anew. */
@@ -49,6 +55,12 @@ export async function withoutLayer(holder: Holder, ref: InstanceRef, asking: Ask
   if (holder.kind !== "known" || holder.container.State.Status === "created") return holder;
   const isBack = await rename(holder.container.Id, diskContainerName(ref), asking);
   return isBack ? { kind: "nobody" } : holder;
+}
+
+/** A launch that has taken it gives it back: it is a part of the disk again. */
+export async function putLayerBack(ref: SandboxRef, id: string, asking: Asking): Promise<void> {
+  if (await rename(id, diskContainerName(ref), asking)) return;
+  throw new HoldfastError("unavailable", `${diskContainerName(ref)} is the name of another container`);
 }
 
 /** The next generation takes it over. */

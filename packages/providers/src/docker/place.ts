@@ -12,7 +12,7 @@ import { doorsOf, pointDoors } from "./doors.ts";
 import { type Container, type Image, isPodman } from "./engine-types.ts";
 import type { Holder } from "./holder.ts";
 import { specIn } from "./labels.ts";
-import { findLayer, takeLayer } from "./layer.ts";
+import { findLayer, isFresh, takeLayer } from "./layer.ts";
 import { planLimits } from "./limits.ts";
 import { makeContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
@@ -22,11 +22,21 @@ import { makeRunDir } from "./run-dir.ts";
 import { assertRuntime } from "./runtimes.ts";
 import { type Account, userIdsOf } from "./user.ts";
 
+/** What a container is made of. */
+export type Placing = LaunchContext & {
+  imageName: string;
+  madeOf: string;
+  image: Image;
+  account: Account;
+};
+
 /** A container that has the instance's name, and is not started yet. */
 export interface Placed {
   readonly id: string;
   /** As the daemon says it. */
   readonly startedBefore: string;
+  /** Nothing ever ran on its files but what made its image. */
+  readonly isFresh: boolean;
 }
 
 /** In the words of the daemon, of one that was never started. */
@@ -40,11 +50,11 @@ export async function place(
   holder: Holder,
   ref: InstanceRef,
   plan: LaunchPlan,
-  context: LaunchContext & { imageName: string; madeOf: string; image: Image; account: Account },
+  context: Placing,
 ): Promise<Placed> {
   const { api, layout, signal, now } = context;
   const view = await viewOf(ref, plan, context);
-  const layer = holder.kind === "known" ? undefined : await findLayer(ref, context);
+  const layer = await findLayer(ref, context);
   // What a container was made with cannot be changed: one for another spec is of no use.
   const isSame = layer !== undefined && specIn(layer.Config.Labels) === specHash(view);
   // The start of this machine says nothing of another's.
@@ -60,22 +70,26 @@ export async function place(
     await pointDoors(layout, ref, { run, bundle: join(layout.keepers, identity.bundle) });
     await ensureDisk(api, ref, { now, signal });
     signal.throwIfAborted();
-    if (holder.kind === "known") return asItIs(holder.container);
+    if (holder.kind === "known") {
+      // An interrupted launch made it, with all that is in the one that waits.
+      if (layer !== undefined) await removeContainer(api, layer.Id, signal);
+      return asItIs(holder.container);
+    }
     if (layer !== undefined && isSame && (await takeLayer(ref, layer, context))) {
       await rejoinNetwork(ref, layer, { ...context, network: plan.spec.network });
       return asItIs(layer);
     }
     if (layer !== undefined) await removeContainer(api, layer.Id, signal);
-    return { id: await makeContainer(api, containerName(ref), containerBody(view)), startedBefore: NEVER };
+    return {
+      id: await makeContainer(api, containerName(ref), containerBody(view)),
+      startedBefore: NEVER,
+      isFresh: true,
+    };
   });
 }
 
 /** Refuses what the operator does not allow any more, also where the container is there already. */
-async function viewOf(
-  ref: InstanceRef,
-  plan: LaunchPlan,
-  context: Parameters<typeof place>[3],
-): Promise<ContainerView> {
+export async function viewOf(ref: InstanceRef, plan: LaunchPlan, context: Placing): Promise<ContainerView> {
   const { layout, info, now, imageName, madeOf, image, account } = context;
   const ids = userIdsOf(info);
   const asRoot = account.uid === 0 && ids === "any";
@@ -97,6 +111,8 @@ function notOurFiles(): HoldfastError {
   });
 }
 
-function asItIs({ Id, State }: Container): Placed {
-  return { id: Id, startedBefore: State.Status === "created" ? NEVER : State.StartedAt };
+function asItIs(container: Container): Placed {
+  const { Id, State } = container;
+  const startedBefore = State.Status === "created" ? NEVER : State.StartedAt;
+  return { id: Id, startedBefore, isFresh: isFresh(container) };
 }

@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { InstanceRef, Observation } from "@holdfast/core";
+import type { SandboxSpec } from "@holdfast/protocol";
 import { instanceDir } from "../local/identity.ts";
 import { type Layout, layoutOf } from "../local/layout.ts";
 import { type Call, DockerApi } from "./api.ts";
@@ -57,9 +58,10 @@ export async function launchAndDie(
   machine: DockerMachine,
   ref: InstanceRef,
   requests: number,
+  spec: SandboxSpec = {},
 ): Promise<void> {
   const api = new DyingApi(machine.daemon.host, requests);
-  await beginWith(api, machine, ref).catch((error: unknown) => {
+  await beginWith(api, machine, ref, spec).catch((error: unknown) => {
     if (!api.died) throw error;
   });
 }
@@ -89,7 +91,12 @@ class DyingApi extends DockerApi {
   }
 }
 
-async function beginWith(api: DockerApi, machine: DockerMachine, ref: InstanceRef): Promise<Layout> {
+async function beginWith(
+  api: DockerApi,
+  machine: DockerMachine,
+  ref: InstanceRef,
+  spec: SandboxSpec = {},
+): Promise<Layout> {
   const layout = layoutOf(join(machine.dataDir, "docker"));
   const signal = AbortSignal.timeout(20_000);
   const info = await api.json<Info>({ method: "GET", path: "/info", signal });
@@ -109,6 +116,6 @@ async function beginWith(api: DockerApi, machine: DockerMachine, ref: InstanceRe
     reach: machine.reach,
     restoring: new Map(),
   };
-  await beginLaunch(ref, machine.plan({ network: "none" }), context);
+  await beginLaunch(ref, machine.plan({ network: "none", ...spec }), context);
   return layout;
 }
