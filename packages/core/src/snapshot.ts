@@ -113,7 +113,8 @@ export function copySizeOf({ parts }: Parts): number {
 
 /** What a sandbox that is made from it begins without, in words. */
 export function lossesIn({ parts }: Parts): string[] {
-  return parts.some(({ name, leftOut }) => name === LAYER && leftOut) ? [CONTAINERS_OWN_FILES] : [];
+  const leftOut = parts.filter((part) => part.leftOut);
+  return leftOut.map(({ name }) => (name === LAYER ? CONTAINERS_OWN_FILES : name));
 }
 
 /** The name of the part that is an image. */

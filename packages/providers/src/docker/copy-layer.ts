@@ -8,6 +8,7 @@ import { accountFiles } from "./account.ts";
 import type { DockerApi } from "./api.ts";
 import type { Change, Container, Image } from "./engine-types.ts";
 import { findImage } from "./image.ts";
+import { ownVolumes } from "./layer.ts";
 import type { SnapshotImages } from "./snapshot-images.ts";
 
 /** In a snapshot: which image holds its layer, and what the image below it says that programs need. */
@@ -30,15 +31,21 @@ export async function copyLayer(
   const path = `/containers/${Id}/json`;
   const container = await api.json<Container>({ ...call, path, query: { size: "1" } });
   if (container === undefined) return [];
+  const lost = ownVolumes(container).map(volumePart);
   const files = changes.filter(isWorks(container)).length;
-  if (files === 0) return [];
+  if (files === 0) return lost;
   const { SizeRw: sizeBytes = 0 } = container;
   if (sizeBytes > roomBytes) throw noRoom(sizeBytes, roomBytes);
   const below = await findImage(api, container.Image, signal);
   const image = await images.commit(snapshotId, { container: Id, sizeBytes, signal });
   const note: LayerNote = { image, env: below?.Config?.Env ?? [] };
   await writeDurably(join(dir, LAYER_FILE), JSON.stringify(note));
-  return [{ name: LAYER, files, sizeBytes, image }];
+  return [{ name: LAYER, files, sizeBytes, image }, ...lost];
+}
+
+/** It is nobody's part but the container's: it is said, and not copied. */
+function volumePart(place: string): SnapshotPart {
+  return { name: `the volume ${place}`, files: 0, sizeBytes: 0, leftOut: true };
 }
 
 /** The image that containers from this snapshot are made of; `undefined` if it is the one that their spec names. */

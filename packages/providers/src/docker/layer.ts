@@ -1,9 +1,11 @@
 import type { InstanceRef, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { inside } from "../local/inside.ts";
 import type { DockerApi } from "./api.ts";
 import type { Container, ListedContainer } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { type Holder, inspectContainer } from "./holder.ts";
+import { placeOfPart } from "./inside.ts";
 import { HAS_LAYER_LABEL, readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
 import { containerName, diskContainerName, parseContainerName } from "./names.ts";
 import { removeContainer } from "./remove-container.ts";
@@ -48,6 +50,15 @@ export async function keepLayer(
 /** Whether it has nothing but what its image had, and what we put there. */
 export function isFresh({ State, Config }: Container): boolean {
   return State.Status === "created" && Config.Labels?.[HAS_LAYER_LABEL] === undefined;
+}
+
+/** Where it has volumes that its image asked for: no other container can have them. */
+export function ownVolumes({ Mounts }: Container): string[] {
+  const ours: readonly string[] = [...Object.values(placeOfPart), inside.bin];
+  const volumes = (Mounts ?? []).filter(
+    ({ Type, Destination }) => Type === "volume" && !ours.includes(Destination),
+  );
+  return volumes.map(({ Destination }) => Destination);
 }
 
 /** An interrupted launch may have taken it, and not started it: it is put back, and the launch begins anew. */

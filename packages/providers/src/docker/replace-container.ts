@@ -2,8 +2,9 @@ import type { InstanceRef, LaunchPlan } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { containerBody } from "./container.ts";
 import { refusalOf } from "./errors.ts";
+import { inspectContainer } from "./holder.ts";
 import { HAS_LAYER_LABEL } from "./labels.ts";
-import { putLayerBack } from "./layer.ts";
+import { ownVolumes, putLayerBack } from "./layer.ts";
 import { makeContainer } from "./make-container.ts";
 import { containerName, diskContainerName } from "./names.ts";
 import { NEVER, type Placed, type Placing, viewOf } from "./place.ts";
@@ -23,6 +24,9 @@ export async function replaceContainer(
   const { api, images, signal } = context;
   if (old.startedBefore === NEVER || !isRefused(why)) throw why;
   await putLayerBack(ref, old.id, context);
+  const container = await inspectContainer(api, old.id, signal);
+  const volumes = container === undefined ? [] : ownVolumes(container);
+  if (volumes.length > 0) throw hopeless(ref, { why, cause: `only it has the volume ${volumes.join(", ")}` });
   const id = `moved-${ref.sandboxId}-g${ref.generation}`;
   await images.remove(id, signal);
   const image = await images

@@ -156,9 +156,13 @@ function suite(
     });
 
     wanted("that somebody removed is said, with what to do", async () => {
-      const ref = await machine.launch(spec);
+      const image = await machine.daemon.importImage("with-volume", "debian", ["VOLUME /data"]);
+      const ref = await machine.launch({ ...spec, image });
       await machine.writeLayer(ref, TOOL, "it works\n");
-      await make("gone", ref);
+      expect((await make("gone", ref)).parts.slice(2)).toMatchObject([
+        { name: "layer" },
+        { name: "the volume /data", leftOut: true },
+      ]);
       await machine.daemon.ask("DELETE", "/images/holdfast/snapshot:gone");
       await expect(restored("gone")).rejects.toMatchObject({
         code: "launch_failed",
