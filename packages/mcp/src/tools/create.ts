@@ -54,9 +54,20 @@ async function make(spec: CreateSandbox, call: Call): Promise<{ sandbox: Sandbox
   } catch (error) {
     const isTaken = error instanceof HoldfastError && error.code === "already_exists";
     if (!isTaken || spec.name === undefined) throw error;
-    const sandbox = await Sandbox.getOrCreate({ ...spec, name: spec.name }, { client, signal });
+    const sandbox = await take({ ...spec, name: spec.name }, { client, signal });
     return { sandbox, created: false };
   }
+}
+
+/** As it is; what the caller says about it must be so, and what it leaves out may be anything. */
+async function take(
+  { limits, ...wanted }: CreateSandbox & { name: string },
+  call: Pick<Call, "client" | "signal">,
+): Promise<Sandbox> {
+  const { spec } = (await Sandbox.get(wanted.name, call)).info;
+  const bounds =
+    spec.limits !== undefined || limits !== undefined ? { limits: { ...spec.limits, ...limits } } : {};
+  return Sandbox.getOrCreate({ ...spec, ...wanted, ...bounds }, call);
 }
 
 function progressText({ type, detail }: SandboxEvent): string {
