@@ -12,9 +12,13 @@ export async function findSnapshot(client: Client, meant: string): Promise<Snaps
   return Snapshot.get(id, { client });
 }
 
-/** The same spec, with the snapshot that it begins with by its whole id. */
+/**
+ * The same spec; the beginning of a snapshot's id is made whole. A name stays, and so does one that is gone: the sandbox
+ * that began with it may be there, and is found by the same spec.
+ */
 export async function withSnapshotFound(client: Client, spec: CreateSandbox): Promise<CreateSandbox> {
   const { fromSnapshot } = spec;
   if (fromSnapshot === undefined) return spec;
-  return { ...spec, fromSnapshot: (await findSnapshot(client, fromSnapshot)).id };
+  const found = await findSnapshot(client, fromSnapshot).catch(unlessNotFound);
+  return found?.id.startsWith(fromSnapshot) ? { ...spec, fromSnapshot: found.id } : spec;
 }

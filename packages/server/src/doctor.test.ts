@@ -3,6 +3,7 @@ import { chmodSync, chownSync, mkdtempSync, rmSync, utimesSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Check } from "@holdfast/core";
+import { readConfig } from "./config.ts";
 
 // The real program on the real machine, from which one thing is taken away at a time. To take needs the rights of root.
 const asRoot = process.getuid?.() === 0;
@@ -246,6 +247,19 @@ test.each([
   [["--providers", "vm"], 'error: --providers: there is no provider "vm"\nhint: holdfast doctor --help\n'],
 ])("called wrongly: %p", async (args, stderr) => {
   expect(await run([process.execPath, doctor, ...args], {})).toEqual({ code: 2, stdout: "", stderr });
+});
+
+test.each(["serve", "doctor"])("%s --help has examples, and each is understood", async (name) => {
+  const program = name === "serve" ? join(import.meta.dir, "main.ts") : doctor;
+  const { stdout, code } = await run([process.execPath, program, "--help"], {});
+  expect([code, stdout]).toEqual([0, expect.stringContaining("\nOptions:\n")]);
+  const examples = stdout.match(new RegExp(`^ {2}holdfast ${name}.*$`, "gm")) ?? [];
+  expect(examples.length).toBeGreaterThanOrEqual(3);
+  for (const example of examples) {
+    const words = (example.trim().split(/ {2,}/)[0] ?? "").split(" ").slice(2);
+    const ownToDoctor = words.filter((word) => !["-o", "json"].includes(word));
+    expect(() => readConfig(name === "doctor" ? ownToDoctor : words, {})).not.toThrow();
+  }
 });
 
 interface Report {

@@ -2,7 +2,7 @@ import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Command } from "commander";
 import { type FileInfo, HoldfastError, type Sandbox } from "holdfast";
-import { addGlobalOptions, contextOf } from "../context.ts";
+import { addGlobalOptions, addQuietOption, contextOf } from "../context.ts";
 import { fetchFile } from "../copy/fetch-file.ts";
 import { fetchTree } from "../copy/fetch-tree.ts";
 import { inTheWay } from "../copy/merge.ts";
@@ -17,7 +17,7 @@ import { printJson } from "../print.ts";
 const IN_PARTS_BYTES = 8 * 1024 * 1024;
 
 export function define(command: Command): void {
-  addGlobalOptions(command)
+  addQuietOption(addGlobalOptions(command), "no progress")
     .argument("<source>", "a file or directory: here, or SANDBOX:/path, or - for a tar archive from stdin")
     .argument("<destination>", "where to: here, or SANDBOX:/path, or - for a tar archive to stdout")
     .addHelpText("after", EXAMPLES)
@@ -30,18 +30,25 @@ async function cp(source: string, destination: string, _options: object, command
   const name = direction.to === "sandbox" ? direction.into.sandbox : direction.from.sandbox;
   const sandbox = await findSandbox(context.client, name);
   const { from, into } = direction;
+  const { quiet } = context;
   const copied =
     direction.to === "sandbox"
       ? from.kind === "local"
-        ? await copyIn(sandbox, from.path, direction.into.path)
+        ? await copyIn(sandbox, { source: from.path, destination: direction.into.path, quiet })
         : await unpackIn(sandbox, direction.into.path)
       : into.kind === "local"
-        ? await copyOut(sandbox, direction.from.path, into.path)
+        ? await copyOut(sandbox, { source: direction.from.path, destination: into.path, quiet })
         : await packOut(sandbox, direction.from.path);
   if (context.output === "json" && copied !== undefined) await printJson({ copied });
 }
 
-async function copyIn(sandbox: Sandbox, source: string, destination: string): Promise<string> {
+interface Copy {
+  source: string;
+  destination: string;
+  quiet: boolean;
+}
+
+async function copyIn(sandbox: Sandbox, { source, destination, quiet }: Copy): Promise<string> {
   const facts = statSync(source, { throwIfNoEntry: false });
   if (facts === undefined)
     throw new UsageError(
@@ -50,7 +57,7 @@ async function copyIn(sandbox: Sandbox, source: string, destination: string): Pr
     );
   const found = await infoOf(sandbox, destination);
   const path = finalPath(destination, source, { isDirectory: found?.type === "directory" });
-  const progress = new Progress(source, facts.isDirectory() ? undefined : facts.size);
+  const progress = new Progress(source, { total: facts.isDirectory() ? undefined : facts.size, quiet });
   try {
     if (facts.isDirectory()) {
       const archive = streamOf(progress.counting(packed(source)));
@@ -81,7 +88,7 @@ async function sendFile(
   await sandbox.files.upload(path, file, { ...options, uploadId, onProgress: (at) => progress.at(at) });
 }
 
-async function copyOut(sandbox: Sandbox, source: string, destination: string): Promise<string> {
+async function copyOut(sandbox: Sandbox, { source, destination, quiet }: Copy): Promise<string> {
   const info = await sandbox.files.stat(source, { follow: true });
   const found = statSync(destination, { throwIfNoEntry: false });
   const named = finalPath(destination, source, { isDirectory: found?.isDirectory() === true });
@@ -89,7 +96,7 @@ async function copyOut(sandbox: Sandbox, source: string, destination: string): P
   const there = statSync(named, { throwIfNoEntry: false });
   const path = there === undefined ? named : realpathSync(named); // a symlink stays, and what it leads to is replaced
   if (there !== undefined && there.isDirectory() !== (info.type === "directory")) throw inTheWay(path);
-  const progress = new Progress(source, info.type === "file" ? info.sizeBytes : undefined);
+  const progress = new Progress(source, { total: info.type === "file" ? info.sizeBytes : undefined, quiet });
   try {
     if (info.type === "directory") await fetchTree({ sandbox, source, path, progress });
     else await fetchFile({ sandbox, source, info, path, progress });

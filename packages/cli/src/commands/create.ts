@@ -41,7 +41,7 @@ async function make(
   if (name === undefined)
     throw new UsageError("--reuse needs a --name", "It says which sandbox to take: --name NAME --reuse");
   if (!wait) throw new UsageError("--reuse waits until the sandbox runs", "Leave out --no-wait.");
-  return Sandbox.getOrCreate({ ...spec, name }, { client, queueSeconds });
+  return Sandbox.getOrCreate({ ...spec, name }, { client, queueSeconds, onProgress });
 }
 
 // The server's own hint speaks of routes.

@@ -5,21 +5,24 @@ const EVERY_MS = 200;
 export class Progress {
   readonly #what: string;
   readonly #total: number | undefined;
+  readonly #quiet: boolean;
   #shownAt = 0;
   #isShown = false;
 
-  constructor(what: string, total?: number) {
+  constructor(what: string, { total, quiet }: { total: number | undefined; quiet: boolean }) {
     this.#what = what;
     this.#total = total;
+    this.#quiet = quiet;
   }
 
   at(bytes: number): void {
     const now = performance.now();
-    if (!process.stderr.isTTY || now - this.#shownAt < EVERY_MS) return;
+    if (this.#quiet || !process.stderr.isTTY || now - this.#shownAt < EVERY_MS) return;
     this.#shownAt = now;
     this.#isShown = true;
     const part = this.#total === undefined ? "" : ` of ${size(this.#total)}, ${percent(bytes, this.#total)}`;
-    process.stderr.write(`\r\x1b[K${this.#what}: ${size(bytes)}${part}`);
+    const line = `${this.#what}: ${size(bytes)}${part}`;
+    process.stderr.write(`\r\x1b[K${line.slice(-((process.stderr.columns || 80) - 1))}`); // its end says how far
   }
 
   /** Takes the line away. */

@@ -96,9 +96,10 @@ function checkPodman(): Check[] {
   if (process.env.DOCKER_HOST || Bun.which("podman") === null) return [];
   const runtimeDir = process.env.XDG_RUNTIME_DIR ?? `/run/user/${process.getuid?.()}`;
   const socket = [join(runtimeDir, "podman/podman.sock"), "/run/podman/podman.sock"].find(existsSync);
+  const own = process.getuid?.() === 0 ? "/run/podman.sock" : join(runtimeDir, "podman.sock");
   const detail =
     socket === undefined
-      ? "is installed; to have sandboxes in it: podman system service --time 0 unix:///tmp/podman.sock, and DOCKER_HOST=unix:///tmp/podman.sock"
+      ? `is installed; to have sandboxes in it: podman system service --time 0 unix://${own}, and DOCKER_HOST=unix://${own}`
       : `is installed; to have sandboxes in it: DOCKER_HOST=unix://${socket}`;
   return [{ name, ok: true, required: false, detail }];
 }
