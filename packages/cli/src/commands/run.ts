@@ -2,12 +2,12 @@ import type { Command } from "commander";
 import { Sandbox } from "holdfast";
 import { COMMAND_HELP, toCommand } from "../command-line.ts";
 import { addGlobalOptions, addQuietOption, type Context, contextOf } from "../context.ts";
+import { createTelling } from "../create-telling.ts";
 import { FAILED_TO_RUN, printFailure } from "../failure.ts";
 import { withSnapshotFound } from "../find-snapshot.ts";
 import { type Interruption, listenForSignals } from "../interruption.ts";
 import { note } from "../live.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
-import { progressOf } from "../progress.ts";
 import { runCommand } from "../run-command.ts";
 import { addSpecOptions, type SpecOptions, specOf } from "../spec-options.ts";
 import { type TakenStdin, takeStdin } from "../stdin.ts";
@@ -62,9 +62,8 @@ async function make(
   const { client } = context;
   const spec = await withSnapshotFound(client, specOf(keep ? options : { ...options, persistent: false }));
   const asked = { client, idempotencyKey: crypto.randomUUID() };
-  const { onProgress, end } = progressOf(context);
   try {
-    return await Sandbox.create(spec, { ...asked, queueSeconds, onProgress, signal }).finally(end);
+    return await createTelling(spec, { ...asked, queueSeconds, signal }, context);
   } catch (error) {
     if (!signal.aborted) throw error;
     // It may be under way: the same call again says which it is, so that it can be deleted.
