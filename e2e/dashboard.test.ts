@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Sandbox } from "holdfast";
+import { Operator, Sandbox } from "holdfast";
 import type { Page } from "playwright-core";
 import { accessibilityFindings, DashboardBrowser, screenOf, untilScreen } from "./dashboard-browser.ts";
 import { root, TestServer } from "./harness.ts";
@@ -189,26 +189,19 @@ test("nothing keeps anybody out, in light and in dark, and on a phone nothing is
   const places = ["/", "", "/processes", "/terminals", "/files", "/ports", "/snapshots"].map((path) =>
     path === "/" ? path : `/sandboxes/${sandbox.id}${path}`,
   );
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme });
-    for (const path of [...places, "/operator"]) {
-      await page.goto(server.url + path);
-      await page.getByRole("heading").first().waitFor();
-      await page.getByText("live", { exact: true }).first().waitFor();
-      expect([path, colorScheme, await accessibilityFindings(page)]).toEqual([path, colorScheme, []]);
-    }
-  }
-  await page.emulateMedia({ colorScheme: null });
-  await page.setViewportSize({ width: 390, height: 844 });
   for (const path of [...places, "/operator"]) {
     await page.goto(server.url + path);
     await page.getByRole("heading").first().waitFor();
-    const { scrollWidth } = await page.evaluate(() => ({
-      scrollWidth: document.documentElement.scrollWidth,
-    }));
-    expect([path, scrollWidth]).toEqual([path, 390]);
+    await page.getByText("live", { exact: true }).first().waitFor();
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      expect([path, colorScheme, await accessibilityFindings(page)]).toEqual([path, colorScheme, []]);
+    }
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect([path, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([path, 390]);
+    await page.setViewportSize({ width: 1200, height: 760 });
   }
-  await page.setViewportSize({ width: 1200, height: 760 });
+  await page.emulateMedia({ colorScheme: null });
 });
 
 test("the operator's page has the providers, the leases, and a sweep that would do nothing", async () => {
@@ -247,6 +240,26 @@ test("a list of 500 stays quick", async () => {
   await page.keyboard.type("copy-499");
   await page.getByText("1 of 500").waitFor();
   await rows.remove();
+});
+
+test("another token ends every session, and a link of the command line begins one, once", async () => {
+  await page.goto(server.url);
+  await page.getByText("live", { exact: true }).waitFor();
+  await (await Operator.connect(server.at)).rotateToken();
+  await page.getByRole("link", { name: "Operator" }).click();
+  await page.getByLabel("Token").waitFor();
+  for (const error of browser.errors.splice(0)) expect(error).toContain("401");
+
+  const { url } = await (await Operator.connect(server.at)).signInLink();
+  const entered = await browser.open(url.slice(server.url.length));
+  await entered.getByRole("heading", { name: "Sandboxes" }).waitFor();
+  expect(entered.url()).toBe(`${server.url}/`);
+  await entered.getByRole("button", { name: "Sign out" }).click();
+  await entered.getByLabel("Token").waitFor();
+  await entered.goto(url);
+  await entered.reload();
+  await entered.getByLabel("Token").waitFor();
+  expect(browser.errors.splice(0)).toEqual([expect.stringContaining("401")]);
 });
 
 test("no page wrote an error, and none asked another host", () => {

@@ -58,6 +58,10 @@ onDocker(
     expect(await facts("/home/user/copy")).toEqual(await facts("/workspace/a"));
     const content = new Blob([new Uint8Array(20_000_000).fill(7)]);
     await files.upload("/workspace/big", content);
+    const used = await sandbox.usage();
+    expect(used).toMatchObject({ memoryBy: "cgroup", isDiskWhole: true });
+    expect(used.diskBytes).toBeGreaterThan(20_000_000);
+    expect(used.memoryBytes).toBeGreaterThan(1024 ** 2);
     expect((await files.stat("/workspace/big")).sizeBytes).toBe(content.size);
     expect((await Array.fromAsync(files.list("/workspace", { depth: 2 }))).map(({ name }) => name)).toEqual([
       "a",

@@ -18,7 +18,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join, relative } from "node:path";
-import { brotliCompressSync, gzipSync } from "node:zlib";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { removeOldBundles } from "./old-bundles.ts";
 
 const root = join(import.meta.dir, "..");
@@ -70,9 +70,10 @@ async function bundle(outdir: string): Promise<void> {
   cpSync(join(source, "icon.svg"), join(outdir, "icon.svg"));
 }
 
+/** A little larger than it could be, and built in a third of the time. */
 function compress(path: string): void {
   const bytes = readFileSync(path);
-  writeFileSync(`${path}.br`, brotliCompressSync(bytes));
+  writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }));
   writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
 }
 

@@ -98,6 +98,10 @@ export const verbs: Record<string, Record<string, Verb>> = {
       summary: "forget an instance that cannot be proved gone",
       load: () => import("./commands/abandon.ts"),
     },
+    dashboard: {
+      summary: "print a link that signs a browser in",
+      load: () => import("./commands/dashboard.ts"),
+    },
     token: { summary: "change the server's token", load: () => import("./commands/token.ts") },
   },
   Help: {

@@ -6,15 +6,13 @@ import { OperatorPage } from "./operator/operator-page.tsx";
 import { go, usePlace } from "./router.ts";
 import { SandboxPage } from "./sandbox/sandbox-page.tsx";
 import { SandboxesPage } from "./sandboxes/sandboxes-page.tsx";
-import { queries } from "./server.ts";
+import { queries, SESSION } from "./server.ts";
 import { isSignedIn, signOut } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
 import { setTheme, type Theme, useTheme } from "./theme.ts";
 import { Dialog } from "./ui/dialog.tsx";
 import { ErrorNote } from "./ui/error-note.tsx";
 import { Link } from "./ui/link.tsx";
-
-const SESSION = ["session"];
 
 export function App() {
   const session = useQuery({ queryKey: SESSION, queryFn: isSignedIn });
@@ -26,8 +24,9 @@ export function App() {
 
 function Dashboard() {
   const onSignedOut = useCallback(() => {
-    queries.clear();
     queries.setQueryData(SESSION, false);
+    // Nothing of what was seen stays for whoever is next.
+    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION[0] });
   }, []);
   const line = useLive({ onSignedOut });
   const place = usePlace();

@@ -32,9 +32,11 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
       </form>
       <details>
         <summary>Where is the token?</summary>
+        <p>On the server's machine, this prints a link that signs you in without it:</p>
+        <CommandLine text="npx holdfast dashboard" />
         <p>
-          In the file <code>token</code> in the server's data dir. The server says where that is when it
-          starts. For root it is:
+          The token is in the file <code>token</code> in the server's data dir. The server says where that is
+          when it starts. For root it is:
         </p>
         <CommandLine text="cat /var/lib/holdfast/token" />
         <p>For everybody else:</p>

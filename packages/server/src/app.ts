@@ -6,6 +6,7 @@ import { loadAssets } from "./dashboard/assets.ts";
 import { dashboardPages } from "./dashboard/pages.ts";
 import { Sessions } from "./dashboard/session.ts";
 import { signInRoutes } from "./dashboard/sign-in.ts";
+import { SignInCodes } from "./dashboard/sign-in-codes.ts";
 import { bearerAuth } from "./http/auth.ts";
 import { errorResponse, invalidArgument } from "./http/errors.ts";
 import { concurrencyLimit } from "./http/limits.ts";
@@ -127,7 +128,8 @@ export function createApp(deps: AppDeps): App {
 
   const sessions = new Sessions(deps);
   app.route("/", dashboardPages(loadAssets()));
-  app.route("/", signInRoutes({ token: deps.token, sessions }));
+  const codes = new SignInCodes();
+  app.route("/", signInRoutes({ token: deps.token, sessions, codes }));
   app.use("/v1/*", neverAPage());
   app.use("/v1/*", bearerAuth(deps.token, sessions));
   app.use("/v1/*", refuseUntilReady(deps));
@@ -150,7 +152,7 @@ export function createApp(deps: AppDeps): App {
   app.route("/v1", portRoutes(deps));
   app.route("/v1", usageRoutes(deps));
   app.route("/v1", snapshotRoutes(deps));
-  app.route("/v1", operatorRoutes(deps));
+  app.route("/v1", operatorRoutes({ ...deps, signInCode: () => codes.make() }));
 
   app.use("/mcp", bearerAuth(deps.token), refuseUntilReady(deps));
   app.route(

@@ -14,13 +14,14 @@ export function welcome(facts: {
     facts.adopted === 0 ? "" : `  found again:  ${count(facts.adopted, "sandbox", "sandboxes")}\n`;
   process.stdout.write(`
 Holdfast is ready.
-  URL:          ${facts.url}  (also for your browser)
+  URL:          ${facts.url}
   previews:     ${facts.previewUrl.replace("://", "://*.")}
   token:        in ${facts.tokenPath}
   data:         ${facts.dataDir}
 ${facts.provider === undefined ? "" : `  sandboxes in: ${facts.provider}\n`}${found}
 Try it, in another terminal:
   ${facts.settings}npx holdfast run -- echo hello from a sandbox
+  ${facts.settings}npx holdfast dashboard      # a link for your browser
 
 Ctrl-C stops the server and leaves the sandboxes running.
 `);

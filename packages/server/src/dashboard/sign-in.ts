@@ -6,15 +6,19 @@ import { isToken } from "../http/auth.ts";
 import { invalidArgument } from "../http/errors.ts";
 import { isFromOwnPage } from "./same-origin.ts";
 import type { Sessions } from "./session.ts";
+import type { SignInCodes } from "./sign-in-codes.ts";
 
-const SignIn = z.strictObject({ token: z.string().max(1000) });
+const SignIn = z.union([
+  z.strictObject({ token: z.string().max(1000) }),
+  z.strictObject({ code: z.string().max(100) }),
+]);
 
 /** Longer than any token. */
 const MAX_BODY_BYTES = 4096;
 
 /** For the dashboard alone: the token is sent once, and then a cookie that no script can read stands for it. */
-export function signInRoutes(deps: { token: () => string; sessions: Sessions }): App {
-  const { token, sessions } = deps;
+export function signInRoutes(deps: { token: () => string; sessions: Sessions; codes: SignInCodes }): App {
+  const { token, sessions, codes } = deps;
   const app = newApp();
 
   app.use("/session", async (c, next) => {
@@ -31,8 +35,9 @@ export function signInRoutes(deps: { token: () => string; sessions: Sessions }):
   });
 
   app.post("/session", async (c) => {
-    const { token: given } = await bodyOf(c);
-    if (!isToken(given.trim(), token())) throw wrongToken();
+    const given = await bodyOf(c);
+    if ("token" in given && !isToken(given.token.trim(), token())) throw wrongToken();
+    if ("code" in given && !codes.take(given.code)) throw wrongCode();
     c.header("Set-Cookie", sessions.begin(over(c)));
     return c.json({ signedIn: true }, 200);
   });
@@ -61,6 +66,13 @@ function over(c: Context<AppEnv>): { secure: boolean } {
 function wrongToken(): HoldfastError {
   return new HoldfastError("unauthenticated", "this is not the server's token", {
     hint: "it is in the file `token` in the server's data dir; the server says where that is when it starts",
+    started: "no",
+  });
+}
+
+function wrongCode(): HoldfastError {
+  return new HoldfastError("unauthenticated", "this link was used before, or its time is over", {
+    hint: "`holdfast dashboard` prints another one",
     started: "no",
   });
 }

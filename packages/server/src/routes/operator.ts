@@ -61,8 +61,20 @@ const rotateToken = createRoute({
   responses: { 200: answer("the new one", z.object({ token: z.string() })), ...refusals },
 });
 
+const SignInCode = z.object({ code: z.string(), expiresAt: z.string() });
+type SignInCode = z.infer<typeof SignInCode>;
+
+const signInCode = createRoute({
+  operationId: "makeSignInCode",
+  method: "post",
+  path: "/admin/sign-in-code",
+  summary: "Make a code that lets a browser into the dashboard, once: open `/#code=CODE`",
+  responses: { 200: answer("the code, and until when it is good", SignInCode), ...refusals },
+});
+
 /** What whoever runs the server looks at and does, beyond any single sandbox. */
-export function operatorRoutes({ lifecycle, rotateToken: newToken }: AppDeps): App {
+export function operatorRoutes(deps: AppDeps & { signInCode: () => SignInCode }): App {
+  const { lifecycle, rotateToken: newToken } = deps;
   const app = newApp();
 
   app.openapi(providers, async (c) => c.json({ providers: await lifecycle.providers() }, 200));
@@ -86,6 +98,8 @@ export function operatorRoutes({ lifecycle, rotateToken: newToken }: AppDeps): A
     withGeneration(c, holding);
     return c.json(describe(holding), 200);
   });
+
+  app.openapi(signInCode, (c) => c.json(deps.signInCode(), 200));
 
   app.openapi(rotateToken, (c) => c.json({ token: newToken() }, 200));
 
