@@ -23,7 +23,7 @@ function documentOf(app: App): object {
       description: "Sandboxes for agents that are still there.",
     },
     security: [{ token: [] }],
-    tags: [...new Set([...Object.values(groups), SANDBOXES])].map((name) => ({ name })),
+    tags: [...new Set([SANDBOXES, ...Object.values(groups)])].map((name) => ({ name })),
   });
   for (const [path, item] of Object.entries(document.paths ?? {}))
     for (const method of ["get", "put", "post", "patch", "delete"] as const)
