@@ -7,7 +7,7 @@ export interface Example {
   /** File and line. */
   readonly at: string;
   readonly code: string;
-  /** `no-run`: it needs what is not here (Docker, somebody's repository). Its types are checked all the same. */
+  /** `no-run`: it needs what is not here (Docker, a model), or takes the token from the others. Its types are checked. */
   readonly runs: boolean;
 }
 

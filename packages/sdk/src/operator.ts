@@ -117,7 +117,8 @@ export class Operator {
   /**
    * Makes another API token and gives it. The old one is worth nothing from then on, also to this client: connect anew.
    *
-   * ```ts
+   * @example
+   * ```ts no-run
    * const token = await operator.rotateToken();
    * const again = await Operator.connect({ token });
    * ```
