@@ -50,6 +50,7 @@ const cases: [what: string, row: Partial<SnapshotRow>, world: Partial<World>, st
   ["it is a fork's, who may come again", { origin: "fork", busyUntil: NOW + 1 }, {}, "rest"],
   ["it is a fork's, who did not come again", { origin: "fork" }, {}, "order-removal"],
   ["why it failed is still told", { phase: "failed", expiresAt: NOW + 1 }, { found: undefined }, "rest"],
+  ["it failed, and came whole after all", { phase: "failed" }, {}, "conclude"],
   ["why it failed was told long enough", { phase: "failed", expiresAt: NOW }, {}, "order-removal"],
   ["it is to go, and a sandbox is being made from it", { phase: "deleting" }, { usedBy: 1 }, "rest"],
   ["it is to go", { phase: "deleting" }, {}, "remove"],

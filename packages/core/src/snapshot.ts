@@ -66,7 +66,8 @@ export type Archive = ReadableStream<Uint8Array<ArrayBuffer>>;
 export interface SnapshotVault {
   /**
    * Copies the disk of a sandbox. What runs on it stands still meanwhile, so that the copy is of one moment: as if the
-   * power had failed then. What was written before by any program, synced or not, is in it.
+   * power had failed then. What was written before by any program, synced or not, is in it. `wrong_state`: there is
+   * nothing to copy.
    */
   make(
     snapshot: SnapshotRef,
@@ -146,7 +147,9 @@ export function nextSnapshotStep(
         return { do: "order-removal", because: "nobody forks from it any more" };
       return isExpired(row, world.now) ? { do: "order-removal", because: "expired" } : { do: "rest" };
     case "failed":
-      return isExpired(row, world.now) ? { do: "order-removal", because: "expired" } : { do: "rest" };
+      if (isExpired(row, world.now)) return { do: "order-removal", because: "expired" };
+      // Its maker was only thought to be dead.
+      return world.found === undefined ? { do: "rest" } : { do: "conclude", content: world.found.content };
     case "deleting":
       return world.usedBy === 0 && world.abandoned ? { do: "remove" } : { do: "rest" };
     default:

@@ -55,6 +55,7 @@ export class Room {
   /** What may be written there beyond what is promised already. */
   async spareBytes(provider: string): Promise<number> {
     const { store, config } = this.#deps;
+    this.assertReachable(provider);
     const { disk } = await this.#withRoomOnDisk(provider);
     const leases = (await store.leasesOf(provider)).filter(({ phase }) => phase !== "gone");
     const promised = leases.reduce((sum, { reservation }) => sum + reservation.diskBytes, 0);

@@ -20,7 +20,7 @@ import { type Snapshots, vaultOf } from "./snapshots.ts";
 const CALL_MS = 40_000;
 
 const TEND_EVERY_MS = 60_000;
-/** One that waits until nothing is made from it any more is looked at so often. */
+/** One that waits until nothing is made from it any more is looked at so often, at first. */
 const GOING_MS = 1_000;
 
 export interface TenderDeps {
@@ -35,6 +35,7 @@ export interface TenderDeps {
 /** Compares the records of snapshots with what is there: ends what was begun, and what has had its time. */
 export class SnapshotTender {
   readonly #deps: TenderDeps;
+  readonly #goingSince = new Map<string, number>();
 
   constructor(deps: TenderDeps) {
     this.#deps = deps;
@@ -61,16 +62,22 @@ export class SnapshotTender {
   async #nextAt(): Promise<number> {
     const { store, providers } = this.#deps;
     const now = await store.now();
-    let next = now + TEND_EVERY_MS;
-    for (const provider of providers.keys()) {
-      for (const { phase, origin, busyUntil, expiresAt } of await this.#all(provider)) {
-        if (phase === "deleting") next = Math.min(next, now + GOING_MS);
-        else if (origin === "fork" && busyUntil > now)
-          next = Math.min(next, Math.max(busyUntil, now + GOING_MS));
-        else if (expiresAt !== null) next = Math.min(next, Math.max(expiresAt, now + GOING_MS));
-      }
+    const rows = (await Promise.all([...providers.keys()].map((provider) => this.#all(provider)))).flat();
+    const going = new Set(rows.flatMap(({ id, phase }) => (phase === "deleting" ? [id] : [])));
+    for (const id of this.#goingSince.keys()) if (!going.has(id)) this.#goingSince.delete(id);
+    const times = rows.map((row) => Math.max(this.#lookAt(row, now), now + GOING_MS));
+    return Math.min(now + TEND_EVERY_MS, ...times);
+  }
+
+  #lookAt({ id, phase, origin, busyUntil, expiresAt }: KnownSnapshot, now: number): number {
+    if (phase === "deleting") {
+      const since = this.#goingSince.get(id) ?? now;
+      this.#goingSince.set(id, since);
+      // What is made from it may take long, or be stopped before it began: ever more seldom.
+      return now + (now - since) / 2;
     }
-    return next;
+    if (origin === "fork" && busyUntil > now) return busyUntil;
+    return expiresAt ?? Number.POSITIVE_INFINITY;
   }
 
   async #tend(provider: string, vault: SnapshotVault): Promise<void> {
@@ -116,7 +123,7 @@ export class SnapshotTender {
         return;
       case "conclude": {
         const busyUntil = neededUntil(row, await store.now());
-        await store.saveSnapshot(row, { ...step.content, phase: "ready", busyUntil });
+        await store.saveSnapshot(row, { ...step.content, phase: "ready", failure: null, busyUntil });
         return;
       }
       case "fail": {

@@ -8,6 +8,7 @@ import {
   sizeOf,
   type TimelineEntry,
 } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import type { Log } from "../log.ts";
 import { messageOf } from "./effects.ts";
 
@@ -55,20 +56,33 @@ export class SnapshotWork {
     if (closing.aborted) return;
     const ms = Math.round(clock.now() - startedAt);
     if ("content" in done) await this.#conclude(done.content, ms);
-    else if (!this.#taken.signal.aborted) await this.#fail(messageOf(done.error));
+    else if (!this.#taken.signal.aborted) await this.#fail(failureOf(done.error));
     log.info("snapshot", { snapshot: this.#row.id, phase: this.#row.phase, ms });
   }
 
   async #beat(until: AbortSignal): Promise<void> {
-    const { store, clock } = this.#deps;
+    const { clock, log } = this.#deps;
     while (!until.aborted) {
       await clock.sleep(BEAT_MS, until);
       if (until.aborted) return;
-      const busyUntil = (await store.now()) + BUSY_MS;
-      const saved = await store.saveSnapshot(this.#row, { copiedBytes: this.#copiedBytes, busyUntil });
-      if (saved === undefined) this.#taken.abort();
-      else this.#row = saved;
+      try {
+        await this.#say();
+      } catch (error) {
+        // The copy goes on: whether it is still wanted shows at the next word, or at its end.
+        log.warn("progress not written", { snapshot: this.#row.id, error: messageOf(error) });
+      }
     }
+  }
+
+  async #say(): Promise<void> {
+    const { store } = this.#deps;
+    const { id, owner } = this.#row;
+    const busyUntil = (await store.now()) + BUSY_MS;
+    const saved = await store.saveSnapshot(this.#row, { copiedBytes: this.#copiedBytes, busyUntil });
+    // Our own word before may have been written although we were told that it was not.
+    const row = saved ?? (await store.snapshot(id));
+    if (row?.phase === "making" && row.owner === owner) this.#row = row;
+    else this.#taken.abort();
   }
 
   async #conclude(content: SnapshotContent, ms: number): Promise<void> {
@@ -103,6 +117,18 @@ export class SnapshotWork {
       if (holding === undefined || (await store.save(holding, { entries: [entry] })) !== undefined) return;
     }
   }
+}
+
+const NOTHING = "there is nothing to copy";
+
+function failureOf(error: unknown): string {
+  const isNothing = error instanceof HoldfastError && error.code === "wrong_state";
+  return isNothing ? `${NOTHING}: ${error.message}` : messageOf(error);
+}
+
+/** It failed because there are no files: another attempt would find none, either. */
+export function foundNothing({ phase, failure }: SnapshotRow): boolean {
+  return phase === "failed" && failure?.startsWith(NOTHING) === true;
 }
 
 /** A fork's own is needed by whoever forks, or comes again after a server died in it; others by nobody in particular. */

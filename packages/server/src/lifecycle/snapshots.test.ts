@@ -7,6 +7,7 @@ import {
   type SnapshotRow,
   type SnapshotVault,
 } from "@holdfast/core";
+import { HoldfastError } from "@holdfast/protocol";
 import { refOf } from "./effects.ts";
 import { TestWorld } from "./test-world.ts";
 
@@ -16,11 +17,16 @@ const content = { parts: [{ name: "workspace", files: 1, sizeBytes: 5 }], checks
 class FakeVault implements Pick<SnapshotVault, "make" | "remove" | "discover" | "removeDrafts"> {
   readonly kept = new Map<string, FoundSnapshot>();
   fails: string | undefined;
+  isEmpty = false;
+  /** A copy takes until then. */
+  until: Promise<void> = Promise.resolve();
   attempts = 0;
 
   make: SnapshotVault["make"] = async (ref, _of, note) => {
     this.attempts++;
+    await this.until;
     if (this.fails !== undefined) throw new Error(this.fails);
+    if (this.isEmpty) throw new HoldfastError("wrong_state", "it has no disk");
     this.kept.set(ref.snapshotId, { ref, note, content });
     return content;
   };
@@ -91,6 +97,55 @@ test("a copy that fails is tried again at growing intervals, which a restart doe
 
   expect(await world.server.sandboxes.delete("idle", { mode: "graceful", waitMs: 1_000 })).toBe("gone");
   expect((await world.store.tombstone(holding.sandboxId))?.cause).toBe("delete_requested");
+});
+
+test("a copy goes on though its progress could not be written, or was without our hearing of it", async () => {
+  const parent = await world.running("parent");
+  const copying = Promise.withResolvers<void>();
+  vault.until = copying.promise;
+  const { id } = await world.server.snapshots.begin(parent, {}, { origin: "request" });
+  const save = world.store.saveSnapshot.bind(world.store);
+  let words = 0;
+  world.store.saveSnapshot = async (row, change) => {
+    if (++words === 1) throw new HoldfastError("unavailable", "the database is busy");
+    const saved = await save(row, change);
+    if (words === 2) throw new HoldfastError("unavailable", "the answer was lost");
+    return saved;
+  };
+  await world.clock.pass(4_000);
+  expect(words).toBeGreaterThan(3);
+  copying.resolve();
+  expect((await world.server.snapshots.settled(id)).phase).toBe("ready");
+});
+
+test("a snapshot that waits for a sandbox that never begins is looked at ever more seldom", async () => {
+  const parent = await world.running("parent");
+  const { id } = await world.server.snapshots.begin(parent, {}, { origin: "request" });
+  await world.server.snapshots.ready(id);
+  world.provider.faults.launch = "fails";
+  await world.server.sandboxes.create({ name: "child", fromSnapshot: id });
+  await world.server.sandboxes.stop("child").catch(() => undefined);
+  expect(await world.server.snapshots.delete(id)).toBe("deleting");
+  const { removeDrafts } = vault;
+  let looks = 0;
+  vault.removeDrafts = async (signal) => {
+    looks++;
+    await removeDrafts(signal);
+  };
+  await world.clock.pass(600_000);
+  expect(looks).toBeLessThan(30);
+});
+
+test("where no files are left, none are waited for, and that is told", async () => {
+  await reapable("idle");
+  const { sandboxId } = (await world.store.find("idle")) as Holding;
+  vault.isEmpty = true;
+  await world.clock.pass(70_000);
+  expect([await world.isGone("idle"), vault.attempts, vault.kept.size]).toEqual([true, 1, 0]);
+  const told = await world.store.timeline(sandboxId, { since: 0, limit: 99 });
+  expect(told.find(({ type }) => type === "snapshot_failed")?.detail).toMatchObject({
+    error: "there is nothing to copy: it has no disk",
+  });
 });
 
 const ends = [

@@ -21,7 +21,7 @@ import { within } from "./deadline.ts";
 import { messageOf, providerOf } from "./effects.ts";
 import { deleting, noSuchSnapshot } from "./refusals.ts";
 import type { Room } from "./room.ts";
-import { BUSY_MS, SnapshotWork } from "./snapshot-work.ts";
+import { BUSY_MS, foundNothing, SnapshotWork } from "./snapshot-work.ts";
 import type { NewId } from "./waker.ts";
 
 /** To list, or to remove: a large one takes more than one call, and what was removed stays removed. */
@@ -80,7 +80,7 @@ export class Snapshots {
 
   /**
    * The copy that must be there before the reaper takes the files. Of one that failed, why is thrown, and the next call
-   * begins anew: the files stay until it works.
+   * begins anew: the files stay until it works. Where there are none, there is nothing to wait for.
    */
   async haveCopy(holding: Holding): Promise<boolean> {
     const { id, generation } = holding.sandbox;
@@ -89,6 +89,7 @@ export class Snapshots {
     if (found?.phase === "ready") return true;
     if (found?.phase === "failed") {
       await this.delete(found.id);
+      if (foundNothing(found)) return true;
       throw new Error(`its files are not removed before they are copied: ${found.failure}`);
     }
     if (found === undefined)
