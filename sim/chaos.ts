@@ -32,6 +32,14 @@ const events: Partial<Record<Fault, (universe: Universe) => void>> = {
     const keepers = [...backends.values()].flatMap(({ instances }) => [...instances.values()]);
     if (keepers.length > 0) rng.pick(keepers).keeper.pause(rng.between(1_000, 15 * MINUTE_MS));
   },
+  paused_outside: ({ rng, backends, installationId, history }) => {
+    const all = [...backends.values()].flatMap(({ instances }) => [...instances.values()]);
+    const ours = all.filter(({ ref, keeper }) => ref.installationId === installationId && keeper.isAdmitted);
+    if (ours.length === 0) return;
+    const { keeper, ref } = rng.pick(ours);
+    history.pausedOutside.add(ref.instanceId);
+    keeper.freeze();
+  },
   out_of_memory: ({ rng, backends }) => {
     const backend = rng.pick([...backends.values()]);
     const instances = [...backend.instances.values()].filter(({ ref }) => ref.installationId !== "another");
@@ -130,6 +138,7 @@ function goBack({ replicas, database, book, backends, history, backup }: Univers
     const now = book.ledgers.get(sandboxId)?.sandbox;
     if (now === undefined || now.generation !== sandbox?.generation) history.forgotten.add(sandboxId);
   }
+  history.wentBack = true;
   history.names.clear();
   history.attempts.clear();
 }

@@ -30,6 +30,8 @@ const likeliest = {
   keeper_never_answers: 0.1,
   ignores_sigterm: 0.25,
   survives_stop: 0.15,
+  pause_fails: 0.2,
+  copy_fails: 0.3,
   observe_flaps: 0.08,
   discover_error: 0.15,
   discover_lies_empty: 0.1,
@@ -50,6 +52,8 @@ const likeliest = {
   disk_unusable: 0.2,
   capacity_change: 0.3,
   keeper_paused: 0.4,
+  /** By hand, as with `docker pause`. */
+  paused_outside: 0.3,
   out_of_memory: 0.5,
   foreign_instance: 0.3,
   restore_backup: 0.25,

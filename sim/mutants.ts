@@ -1,3 +1,5 @@
+import type { rare } from "./scenarios/rare.ts";
+
 export interface Mutant {
   readonly name: string;
   readonly file: string;
@@ -8,6 +10,10 @@ export interface Mutant {
   readonly caughtBy: readonly string[];
   /** What it makes of the product. */
   readonly why: string;
+  /** Where it was last caught, if that is far: the search begins there, and then goes through all of them. */
+  readonly near?: number;
+  /** Chance alone needs very many seeds for it: this scenario gives it the chance. */
+  readonly scenario?: keyof typeof rare;
 }
 
 /** Mistakes that somebody could make. The simulation must notice each of them, or it is not worth its time. */
@@ -19,6 +25,7 @@ export const mutants: readonly Mutant[] = [
     replace: "",
     caughtBy: ["S5", "S1"],
     why: "not to be found is believed while a create may still arrive",
+    scenario: "late-create",
   },
   {
     name: "404 is absent",
@@ -27,6 +34,7 @@ export const mutants: readonly Mutant[] = [
     replace: "return true ||",
     caughtBy: ["S5", "S1", "S9"],
     why: "one look that finds nothing is believed, though it may have been answered from a cache",
+    near: 44,
   },
   {
     name: "ticket number not checked",
@@ -35,6 +43,7 @@ export const mutants: readonly Mutant[] = [
     replace: "return sameVersion;",
     caughtBy: ["S10"],
     why: "a server that was away for longer than its ticket writes what it decided before",
+    near: 22,
   },
   {
     name: "attempts kept in memory",
@@ -59,6 +68,7 @@ export const mutants: readonly Mutant[] = [
     replace: "await store.save((await store.holding(holding.sandboxId)) ?? holding, ordered, shift.ticket);",
     caughtBy: ["idle", "orphan"],
     why: "a use between the check and the order to stop is overlooked, or that its row is another's by now",
+    scenario: "last-moment",
   },
   {
     name: "gate opened without re-read",
@@ -75,6 +85,7 @@ export const mutants: readonly Mutant[] = [
     replace: "because, at: this.#input.now }",
     caughtBy: ["orphan"],
     why: "an instance whose row is about to be written, or was forgotten, is stopped at once",
+    near: 94,
   },
   {
     name: "reaper on list error",
@@ -97,6 +108,7 @@ export const mutants: readonly Mutant[] = [
     replace: "const keepUntil = holding.readAt;",
     caughtBy: ["S2"],
     why: "a successor begins again with generations that were used",
+    near: 42,
   },
   {
     name: "capacity check outside the insert",
@@ -147,5 +159,6 @@ export const mutants: readonly Mutant[] = [
     replace: "if (provider !== null) return false;",
     caughtBy: ["L5"],
     why: "calls about a backend that cannot be reached go past its one probe",
+    near: 44,
   },
 ];

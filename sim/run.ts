@@ -66,8 +66,9 @@ function createUniverse(
 ): Universe {
   // Its own numbers, so that the shape of a run does not depend on what happens in it.
   const rng = new Rng(seed ^ 0x5bd1e995);
-  const local = { kind: "local", settleMs: 0 };
-  const remote = { kind: "remote", settleMs: 5 * MINUTE_MS };
+  const copies = rng.chance(0.4);
+  const local = { kind: "local", settleMs: 0, copies };
+  const remote = { kind: "remote", settleMs: 5 * MINUTE_MS, copies };
   const replicas = Array.from({ length: rng.pick([1, 1, 2, 3]) }, () => ({
     skewMs: rng.between(-5_000, 5_000),
     drift: (rng.next() - 0.5) / 500,
@@ -106,7 +107,7 @@ function startClients(universe: Universe): Set<string> {
 function recover(universe: Universe): void {
   const { judge, witness } = universe;
   heal(universe);
-  universe.timerGrainMs = 10_000;
+  universe.timerGrainMs = 30_000;
   universe.advance(LATEST_MS);
   const unmet = () => livenessChecks.find(([, holds]) => holds(universe) !== undefined);
   const rounds = HEALED_WITHIN_MS / (30 * 1000);

@@ -7,6 +7,8 @@ export async function runInWorkers(options: {
   from: number;
   count: number;
   mutant: string | undefined;
+  /** Instead of a seed's own chaos. */
+  scenario?: string | undefined;
   totals: Totals;
   onProgress: () => void;
 }): Promise<RunResult | undefined> {
@@ -40,15 +42,17 @@ function startWorker({
   from,
   count,
   mutant,
+  scenario,
 }: {
   first: number;
   step: number;
   from: number;
   count: number;
   mutant: string | undefined;
+  scenario?: string | undefined;
 }): Worker {
   const worker = new URL("./worker.ts", import.meta.url).pathname;
-  const task = JSON.stringify({ first, step, end: from + count, mutant });
+  const task = JSON.stringify({ first, step, end: from + count, mutant, scenario });
   return Bun.spawn([process.execPath, worker, task], { stdin: "ignore", stdout: "pipe", stderr: "inherit" });
 }
 

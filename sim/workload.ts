@@ -20,6 +20,10 @@ const deeds: readonly (readonly [weight: number, deed: (client: Client) => Promi
   [1, touch],
   [1, changePolicy],
   [1, stop],
+  [1.5, pause],
+  [0.5, resume],
+  [1.5, copy],
+  [1, fork],
   [1, remove],
   [0.5, forceRemove],
   [0.5, giveUp],
@@ -60,14 +64,19 @@ function deedOf({ rng }: Universe): (client: Client) => Promise<void> {
   return rng.weighted(deeds) ?? work;
 }
 
-function policyOf({ rng }: Universe): Record<string, unknown> {
+function policyOf(universe: Universe): Record<string, unknown> {
+  const { rng } = universe;
   const persistent = rng.chance(0.7);
   const lifetimeSeconds = rng.pick(lifetimes);
   const turnTimeoutSeconds = rng.pick([30, 120]);
   const maxLifetimeSeconds = rng.chance(0.15) ? rng.pick([120, 900]) : null;
   const filesystem = persistent && rng.chance(0.8) ? "persistent" : "ephemeral";
   const onIdle = rng.chance(0.15) ? "keep" : filesystem === "persistent" && persistent ? "stop" : "remove";
-  return { persistent, lifetimeSeconds, turnTimeoutSeconds, maxLifetimeSeconds, filesystem, onIdle };
+  const snapshotOnReap = copies(universe) && rng.chance(0.3);
+  return {
+    ...{ persistent, lifetimeSeconds, turnTimeoutSeconds, maxLifetimeSeconds, filesystem, onIdle },
+    ...(snapshotOnReap && { snapshotOnReap }),
+  };
 }
 
 /** Typed errors and lost servers are part of a client's day; anything else is a defect. */
@@ -164,6 +173,68 @@ async function changePolicy(client: Client): Promise<void> {
 async function stop(client: Client): Promise<void> {
   const name = client.sandbox();
   await client.universe.ask(`stop ${name}`, ({ sandboxes }) => sandboxes.stop(name, {}));
+}
+
+async function pause(client: Client): Promise<void> {
+  const { universe } = client;
+  const name = client.sandbox();
+  await universe.ask(`start ${name}`, async ({ sandboxes }) => {
+    await sandboxes.ensure(name, client.request());
+    await sandboxes.use(name);
+  });
+  await client.universe.ask(`pause ${name}`, ({ sandboxes }) => sandboxes.pause(name, {}));
+}
+
+async function resume(client: Client): Promise<void> {
+  const name = client.sandbox();
+  await client.universe.ask(`resume ${name}`, ({ sandboxes }) => sandboxes.resume(name, {}));
+}
+
+/** A copy of the files, a sandbox that begins with it, and the copy is not needed any more. */
+async function copy(client: Client): Promise<void> {
+  const { universe } = client;
+  if (!copies(universe)) return;
+  const name = client.sandbox();
+  const made = await universe.ask(`copy ${name}`, async ({ sandboxes, snapshots }) => {
+    await sandboxes.ensure(name, client.request());
+    const { holding } = await sandboxes.use(name);
+    const { id } = await snapshots.begin(holding, {}, { origin: "request" });
+    return snapshots.settled(id);
+  });
+  universe.coverage.sometimes(`a copy is ${made.phase}`);
+  if (made.phase !== "ready") return;
+  const from = { ...client.request(), provider: made.provider, fromSnapshot: made.id };
+  const again = universe.ask(`begin with ${made.id}`, async ({ sandboxes }) => {
+    await sandboxes.wake(await sandboxes.create(from));
+  });
+  // Sometimes somebody removes it under them.
+  if (universe.rng.chance(0.5)) await again;
+  else again.catch(() => undefined);
+  await universe.ask(`remove ${made.id}`, ({ snapshots }) => snapshots.delete(made.id));
+}
+
+/** Whose server dies asks again, with the same key. */
+async function fork(client: Client): Promise<void> {
+  const { universe } = client;
+  if (!copies(universe)) return;
+  const name = client.sandbox();
+  const idempotencyKey = universe.newId("key");
+  const request = { count: universe.rng.between(1, 2) };
+  const ask = () =>
+    universe.ask(`fork ${name}`, ({ forks }) => forks.fork(name, request, { asked: {}, idempotencyKey }));
+  try {
+    await ask().catch((error: unknown) => {
+      if (!(error instanceof ConnectionLost)) throw error;
+      return universe.sleep(2_000).then(ask);
+    });
+  } catch (error) {
+    // Its copy failed, and that is said.
+    if (!String(error).includes("could not be made")) throw error;
+  }
+}
+
+function copies({ backends }: Universe): boolean {
+  return [...backends.values()].every((backend) => backend.copies);
 }
 
 function remove(client: Client): Promise<void> {

@@ -4,6 +4,8 @@ import { instanceOf, knew, type Scene, say } from "./scene.ts";
 
 const ending: ReadonlySet<string> = new Set(["stop_due", "stopping", "quarantined", "debt"]);
 
+const running: ReadonlySet<string> = new Set(["live", "pausing", "paused", "resuming"]);
+
 /** Everything that must hold of a transaction that changed a sandbox's rows. */
 export const commitChecks: readonly ((commit: Commit, scene: Scene) => void)[] = [
   generationsOnlyGrow,
@@ -186,7 +188,8 @@ function idleOnlyWhenIdle({ before, after, leases, decidedAt }: Commit, scene: S
     const idleAt = sandbox.lastUsedAt + sandbox.policy.lifetimeSeconds * 1000;
     judge.demand(idleAt <= now, "idle", () => `${say(lease.after)} is reaped ${idleAt - now} ms early`);
     const keeper = instanceOf(scene, lease.after)?.keeper;
-    const isAsked = keeper === undefined || keeper.quiescedAt !== undefined;
+    const isAsked =
+      lease.before?.phase === "paused" || keeper === undefined || keeper.quiescedAt !== undefined;
     judge.demand(isAsked, "idle", () => `${say(lease.after)} is reaped, and its keeper was not asked`);
   }
 }
@@ -203,7 +206,11 @@ function foundOnlyWhenListed({ actor, change }: Commit, { judge, history }: Scen
 function endedForAReason({ after, leases }: Commit, scene: Scene): void {
   if (after.sandbox?.desired !== "active") return;
   for (const lease of leases) {
-    if (lease.before?.phase !== "live" || !ending.has(lease.after.phase) || lease.after.phase === "debt")
+    if (
+      !running.has(lease.before?.phase ?? "") ||
+      !ending.has(lease.after.phase) ||
+      lease.after.phase === "debt"
+    )
       continue;
     const { stopReason } = lease.after;
     const isOwnEnd = stopReason === "idle" || stopReason === "max_lifetime";

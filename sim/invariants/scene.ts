@@ -25,6 +25,10 @@ export class History {
   readonly deleted = new Set<string>();
   /** Given up by an operator's word. */
   readonly abandoned = new Set<string>();
+  /** A backup was restored, which knows nothing of what was made or removed since. */
+  wentBack = false;
+  /** Frozen by somebody else. */
+  readonly pausedOutside = new Set<string>();
   /** Outputs that a client was told are safe, by sandbox. */
   readonly acked = new Map<string, string[]>();
   /** When a server last read that an instance is the current one of a sandbox that is wanted, by server and instance. */

@@ -1,4 +1,13 @@
-import type { Found, Host, InstanceRef, Ledger, Observation, SandboxRef, Store } from "@holdfast/core";
+import type {
+  Found,
+  Host,
+  InstanceRef,
+  Ledger,
+  Observation,
+  SandboxRef,
+  SnapshotRef,
+  Store,
+} from "@holdfast/core";
 import type { AdmitRequest } from "@holdfast/protocol";
 import type { Actor } from "../scheduler.ts";
 import type { BackendEvents, SimDisk, SimInstance } from "../world/backend.ts";
@@ -68,7 +77,7 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     check.onlyOurs(op, ref, this.#scene);
     if ("instanceId" in ref) this.rates.asked(ref.instanceId, op);
     if (op === "observe") return;
-    if (op !== "launch") check.destroyedForAReason(op, ref, this.#scene);
+    if (op === "stop" || op === "removeDisk") check.destroyedForAReason(op, ref, this.#scene);
     // What is left of a sandbox that was deleted belongs to nobody who could have a ticket for it.
     if (op !== "removeDisk" || this.#scene.book.ledgers.get(ref.sandboxId)?.sandbox !== undefined)
       check.underATicket(actor, op, ref.sandboxId, this.#scene);
@@ -143,6 +152,18 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
 
   diskRemoved(disk: SimDisk): void {
     check.diskNotWanted(disk, this.#scene);
+  }
+
+  tended(kind: string, op: string): void {
+    this.rates.called(kind, `vault ${op}`);
+  }
+
+  snapshotRemoved(ref: SnapshotRef): void {
+    check.copyNotNeeded(ref, this.#scene);
+  }
+
+  copyMissing(ref: SandboxRef, snapshotId: string): void {
+    check.copyIsThere(ref, snapshotId, this.#scene);
   }
 
   /** A client was told that its output is safe. */

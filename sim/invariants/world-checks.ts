@@ -1,4 +1,4 @@
-import { type InstanceRef, type SandboxRef, wantsDiskGone } from "@holdfast/core";
+import { type InstanceRef, type SandboxRef, type SnapshotRef, wantsDiskGone } from "@holdfast/core";
 import type { AdmitRequest } from "@holdfast/protocol";
 import type { Actor } from "../scheduler.ts";
 import type { SimDisk, SimInstance } from "../world/backend.ts";
@@ -84,6 +84,25 @@ export function diskNotWanted({ ref, log }: SimDisk, scene: Scene): void {
   );
 }
 
+/** A snapshot is not removed while a sandbox is still to begin with it. */
+export function copyNotNeeded({ snapshotId }: SnapshotRef, { judge, book, history }: Scene): void {
+  const needs = [...book.ledgers.values()].find(({ sandbox }) => sandbox?.restoresFrom === snapshotId);
+  judge.demand(
+    needs === undefined || history.wentBack,
+    "snapshots",
+    () => `${snapshotId} is removed, and ${needs?.sandboxId} is to begin with it`,
+  );
+}
+
+/** What a disk is to begin with is there; unless its sandbox came back from a backup, and the snapshot did not. */
+export function copyIsThere({ sandboxId }: SandboxRef, snapshotId: string, { judge, history }: Scene): void {
+  judge.demand(
+    history.wentBack,
+    "snapshots",
+    () => `${sandboxId} is to begin with ${snapshotId}, which is not there`,
+  );
+}
+
 /** S13: A capacity rejection or unmeasurable capacity never destroys anything: what is ended is unwanted by its rows. */
 export function destroyedForAReason(op: string, ref: InstanceRef | SandboxRef, scene: Scene): void {
   const { judge, book } = scene;
@@ -152,7 +171,8 @@ export function idleEndKillsNothing(
   { judge, book }: Scene,
 ): void {
   const lease = book.leases.get(ref.instanceId);
-  if (because !== "stopped" || lease?.stopReason !== "idle") return;
+  // What is frozen does nothing, whatever it had begun: its rows alone say whether somebody uses it.
+  if (because !== "stopped" || lease?.stopReason !== "idle" || keeper.isFrozen) return;
   judge.demand(
     keeper.running().length === 0,
     "idle",

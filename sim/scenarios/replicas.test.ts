@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { judgeRare, type rare } from "./rare.ts";
 import { HOUR, MINUTE, SECOND, Stage } from "./stage.ts";
 
 test("scenario 12: a use on another server just before the idle check is seen in the transaction", () => {
@@ -13,6 +14,14 @@ test("scenario 12: a use on another server just before the idle check is seen in
   stage.until(() => stage.phase() === "gone", 5 * MINUTE);
   expect(stage.lease().stopReason).toBe("idle");
 });
+
+test.each<keyof typeof rare>(["last-moment", "late-create"])(
+  "scenarios 3 and 12, in other orders: %s",
+  (name) => {
+    const broken = [1, 2, 3, 4, 5, 6].map((seed) => judgeRare(name, seed).violation);
+    expect(broken.filter((violation) => violation !== undefined)).toEqual([]);
+  },
+);
 
 test("scenario 13: an open turn outlasts the lifetime, and idleness counts from its end", () => {
   const stage = new Stage();

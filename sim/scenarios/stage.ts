@@ -30,15 +30,18 @@ export class Stage {
       choose?: (count: number) => number;
       servers?: number;
       remote?: boolean;
+      copies?: boolean;
       slots?: number;
       seed?: number;
       plan?: FaultPlan;
     } = {},
   ) {
-    const { servers = 1, remote = false, slots = null, seed = 1, plan = {} } = options;
+    const { servers = 1, remote = false, copies = false, slots = null, seed = 1, plan = {} } = options;
     this.universe = new Universe({
       ...{ seed, plan, slots },
-      backends: [remote ? { kind: "remote", settleMs: 5 * MINUTE } : { kind: "local", settleMs: 0 }],
+      backends: [
+        remote ? { kind: "remote", settleMs: 5 * MINUTE, copies } : { kind: "local", settleMs: 0, copies },
+      ],
       replicas: Array.from({ length: servers }, () => ({ skewMs: 0, drift: 0 })),
       trace: this.#trace,
       coverage: new Coverage(),
@@ -138,6 +141,12 @@ export class Stage {
   /** How often a backend was asked for it since the beginning. */
   calls(op: string): number {
     return this.universe.witness.rates.calls.get(`${this.backend.kind} ${op}`) ?? 0;
+  }
+
+  /** The phase of each snapshot that there is a record of. */
+  snapshots(): string[] {
+    const { snapshots } = settled(this.universe.database.store.snapshots({ limit: 1000 }));
+    return snapshots.map(({ phase }) => phase);
   }
 
   timeline(sandboxId: string): string[] {

@@ -14,6 +14,7 @@ import type { Rng } from "../rng.ts";
 import type { Scheduler } from "../scheduler.ts";
 import { START_MS } from "../start-time.ts";
 import { type KeeperEvents, SimKeeper } from "./keeper.ts";
+import type { SimDraft, SimSnapshot } from "./vault.ts";
 
 export interface SimInstance {
   readonly ref: InstanceRef;
@@ -43,6 +44,8 @@ export interface BackendEvents extends KeeperEvents {
   launched(instance: SimInstance): void;
   ended(instance: SimInstance, because: string): void;
   diskRemoved(disk: SimDisk): void;
+  /** A disk is to begin with a copy that is not there. */
+  copyMissing(ref: SandboxRef, snapshotId: string): void;
   phaseOf(instanceId: string): string | undefined;
 }
 
@@ -50,6 +53,8 @@ export interface BackendKind {
   readonly kind: string;
   /** 0: its look is authoritative, as on this machine. More: a remote interface, which answers from a cache. */
   readonly settleMs: number;
+  /** It can copy disks. */
+  readonly copies: boolean;
 }
 
 const GIB = 1024 ** 3;
@@ -60,6 +65,9 @@ export class Backend {
   readonly settleMs: number;
   readonly instances = new Map<string, SimInstance>();
   readonly disks = new Map<string, SimDisk>();
+  readonly copies: boolean;
+  readonly kept = new Map<string, SimSnapshot>();
+  readonly drafts = new Map<string, SimDraft>();
   readonly #scheduler: Scheduler;
   readonly #rng: Rng;
   readonly #faults: Faults;
@@ -79,6 +87,7 @@ export class Backend {
   ) {
     this.kind = options.kind;
     this.settleMs = options.settleMs;
+    this.copies = options.copies;
     this.#scheduler = options.scheduler;
     this.#rng = options.rng;
     this.#faults = options.faults;
@@ -107,6 +116,11 @@ export class Backend {
     }
     if (this.unusableUntil > this.#scheduler.now)
       throw new HoldfastError("host_storage_unusable", "no space left", { details: { errno: "ENOSPC" } });
+    const { fromSnapshot } = plan;
+    if (fromSnapshot !== undefined && !this.disks.has(ref.sandboxId) && !this.kept.has(fromSnapshot)) {
+      if (!isLate) this.#events.copyMissing(ref, fromSnapshot);
+      throw new HoldfastError("launch_failed", `there is no snapshot ${fromSnapshot}`);
+    }
     if (this.#faults.strikes("broken_image", phase))
       throw new HoldfastError("launch_failed", "the image is broken");
     this.#make(ref, plan, { legacy: this.#faults.strikes("lost_labels", phase), isGhost: isLate });
@@ -135,6 +149,26 @@ export class Backend {
     this.end(there, "stopped");
     if (this.settleMs > 0 && this.#faults.strikes("ghost", phase)) this.#haunt(there);
     return absent(this.#proof(ref));
+  }
+
+  /** All of it, or nothing; what is frozen already stays so. */
+  pause(ref: InstanceRef): Observation {
+    return this.#set(ref, (keeper) => keeper.freeze());
+  }
+
+  resume(ref: InstanceRef): Observation {
+    return this.#set(ref, (keeper) => keeper.thaw());
+  }
+
+  #set(ref: InstanceRef, change: (keeper: SimKeeper) => void): Observation {
+    this.#assertReachable();
+    const there = this.#find(ref);
+    if (there === undefined) return absent(this.#proof(ref));
+    if (this.#flaps(ref)) return absent("not_found");
+    if (this.#faults.strikes("pause_fails", this.#events.phaseOf(ref.instanceId)))
+      throw new HoldfastError("unavailable", "the freezer is busy");
+    change(there.keeper);
+    return this.#running(there);
   }
 
   removeDisk(sandbox: SandboxRef): DiskObservation {
@@ -235,7 +269,7 @@ export class Backend {
       this.disks.set(sandboxId, {
         ref: { installationId, sandboxId },
         createdAt: this.#scheduler.now,
-        log: [],
+        log: [...(this.kept.get(plan.fromSnapshot ?? "")?.log ?? [])],
       });
     this.#events.launched(instance);
     return instance;
@@ -296,9 +330,10 @@ export class Backend {
       : undefined;
   }
 
-  #running({ ref }: SimInstance): Observation {
+  #running({ ref, keeper }: SimInstance): Observation {
     const path = `${this.kind}/${nameOf(ref)}`;
-    return { state: "running", keeper: { kind: "unix", path }, limits: { state: "none" }, detail: path };
+    const seen = { keeper: { kind: "unix", path }, limits: { state: "none" }, detail: path } as const;
+    return { state: "running", ...seen, isPaused: keeper.isFrozen };
   }
 
   #assertReachable(): void {

@@ -7,6 +7,8 @@ const ADMISSION_MS = 60_000;
 const QUIESCE_MS = 10_000;
 /** The least time without a server after which an idle keeper ends. */
 const LEAST_ORPHAN_MS = 600_000;
+/** What is said to a frozen keeper waits in its socket, and is heard so long after it runs again, at most. */
+const BUFFERED_MS = 30_000;
 
 export interface KeeperEvents {
   admitted(keeper: SimKeeper, request: AdmitRequest): void;
@@ -48,6 +50,7 @@ export class SimKeeper {
   #pausedAt: number | undefined;
   #pausedMs = 0;
   #pausedUntil = 0;
+  #isFrozen = false;
   #timer: Entry | undefined;
   #policy: AdmitRequest | undefined;
   #fence = 0;
@@ -86,6 +89,11 @@ export class SimKeeper {
 
   get isPaused(): boolean {
     return this.#pausedAt !== undefined;
+  }
+
+  /** With everything else in its instance, until somebody resumes it. */
+  get isFrozen(): boolean {
+    return this.#isFrozen;
   }
 
   get policy(): AdmitRequest | undefined {
@@ -198,9 +206,20 @@ export class SimKeeper {
     this.#scheduler.park({ op: `keeper ${this.ref.instanceId} runs on`, due: this.#pausedUntil, run });
   }
 
+  freeze(): void {
+    this.#isFrozen = true;
+    this.#pausedAt ??= this.#scheduler.now;
+  }
+
+  thaw(): void {
+    this.#isFrozen = false;
+    if (this.#pausedUntil <= this.#scheduler.now) this.#runOn();
+  }
+
   /** When it hears what is said to it now. */
   heardFrom(): number {
     if (this.traits.hangs) return Number.POSITIVE_INFINITY;
+    if (this.#isFrozen) return this.#scheduler.now + BUFFERED_MS;
     return this.isPaused ? this.#pausedUntil + 1 : 0;
   }
 
@@ -215,7 +234,7 @@ export class SimKeeper {
   }
 
   #runOn(): void {
-    if (this.#pausedAt === undefined) return;
+    if (this.#pausedAt === undefined || this.#isFrozen) return;
     this.#pausedMs += this.#scheduler.now - this.#pausedAt;
     this.#pausedAt = undefined;
     this.#planTick();
@@ -225,7 +244,7 @@ export class SimKeeper {
     const run = () => {
       const command = this.#commands.get(commandId);
       if (command?.state !== "running") return;
-      if (this.isPaused) return this.#end(commandId, 1_000);
+      if (this.isPaused) return this.#end(commandId, this.#isFrozen ? BUFFERED_MS : 1_000);
       command.state = "done";
       this.#lastUse = this.ran();
       this.#events.worked(this, commandId);

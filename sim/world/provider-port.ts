@@ -10,6 +10,7 @@ import {
   type Provider,
   plainCapabilities,
   type SandboxRef,
+  type SnapshotVault,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import type { Faults } from "../faults.ts";
@@ -17,16 +18,17 @@ import type { Rng } from "../rng.ts";
 import type { Actor, Scheduler } from "../scheduler.ts";
 import type { Fate, Wire } from "../wire.ts";
 import type { Backend } from "./backend.ts";
+import { type VaultWitness, vaultPort } from "./vault.ts";
 
 /** A call on this machine arrives at once, give or take what the scheduler makes of it. */
 const ON_THIS_MACHINE_MS = 1_000;
 
 /** What the invariants want to know of a server's calls. */
-export interface ProviderWitness {
+export interface ProviderWitness extends VaultWitness {
   /** The server sends it now. */
   sends(call: {
     actor: Actor;
-    op: "launch" | "observe" | "stop" | "removeDisk";
+    op: "launch" | "observe" | "stop" | "pause" | "resume" | "removeDisk";
     ref: InstanceRef | SandboxRef;
   }): void;
   /** A launch is on its way until then. */
@@ -55,11 +57,13 @@ interface Options {
 export class ProviderPort implements Provider {
   readonly kind: string;
   readonly capabilities: Capabilities;
+  readonly snapshots?: SnapshotVault;
   readonly #options: Options;
 
   constructor(options: Options) {
     this.#options = options;
     this.kind = options.backend.kind;
+    if (options.backend.copies) this.snapshots = vaultPort(options);
     this.capabilities = { ...plainCapabilities, settleMs: options.backend.settleMs };
   }
 
@@ -105,6 +109,23 @@ export class ProviderPort implements Provider {
     } finally {
       witness.stopEnded(ref);
     }
+  }
+
+  pause(ref: InstanceRef, signal: AbortSignal): Promise<Observation> {
+    return this.#freezing("pause", ref, signal);
+  }
+
+  resume(ref: InstanceRef, signal: AbortSignal): Promise<Observation> {
+    return this.#freezing("resume", ref, signal);
+  }
+
+  async #freezing(op: "pause" | "resume", ref: InstanceRef, signal: AbortSignal): Promise<Observation> {
+    const { backend, witness, actor } = this.#options;
+    witness.sends({ actor, op, ref });
+    const fate = this.#fate(ref.instanceId);
+    const seen = await this.#send({ op, ref, fate, signal, apply: () => backend[op](ref) });
+    witness.saw(actor, ref, seen);
+    return seen;
   }
 
   removeDisk(ref: SandboxRef, signal: AbortSignal): Promise<DiskObservation> {

@@ -20,6 +20,9 @@ const writes: ReadonlySet<string> = new Set([
   "finishJob",
   "hurryJob",
   "saveHost",
+  "insertSnapshot",
+  "saveSnapshot",
+  "forgetSnapshot",
 ]);
 
 export interface StoreWitness {
