@@ -19,6 +19,8 @@ const testPackages = {
   git: "git",
   vim: "vim-tiny",
   less: "less",
+  zsh: "zsh",
+  fish: "fish",
   tmux: "tmux",
   strace: "strace",
   faketime: "faketime",
