@@ -160,7 +160,7 @@ test("who only watches cannot type, and leaves with Ctrl-C", async () => {
 
 test("mistakes are told with a way out", async () => {
   const cases: [line: string, told: RegExp][] = [
-    ["$HF attach cli nothing", /there is no terminal nothing[\s\S]*hint:[\s\S]*same 125/],
+    ["$HF attach cli nothing", /there is no terminal "nothing"[\s\S]*hint:[\s\S]*same 125/],
     ["$HF sh cli -- no-such-program-at-all x", /no-such-program-at-all[\s\S]*hint:[\s\S]*same 125/],
     ["$HF sh clii", /no sandbox "clii"[\s\S]*Did you mean "cli"[\s\S]*same 125/],
     ["$HF sh cli --colour", /unknown option '--colour'[\s\S]*same 2/],

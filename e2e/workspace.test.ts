@@ -52,7 +52,7 @@ test("a clone with progress, its state and its difference, by SDK and command li
   const diff = await run([holdfastBin, "git", "diff", "workspace", "/workspace/app"], cli);
   expect(diff.stdout).toEndWith("-7\n+seven\n");
   const refused = await run([holdfastBin, "git", "clone", "workspace", "ext::sh", "/workspace/x"], cli);
-  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("https://")]);
+  expect([refused.exitCode, refused.stderr]).toEqual([2, expect.stringContaining("https://")]);
 });
 
 async function next(watch: AsyncGenerator<FileEvent>): Promise<FileEvent> {
