@@ -6,8 +6,8 @@ export interface Times {
 
 /**
  * Takes turns: one round of each contender, again and again, so that whatever else the machine does meanwhile hits all
- * of them alike. Every contender must do the same work. A round is one call, or several where a call leaves work behind
- * that would be counted as the next contender's.
+ * of them alike. Every contender must do the same work. A round is one call, or several after
+ * a rest, where a call leaves work behind that would be counted as the next contender's.
  */
 export async function interleaved<K extends string>(
   contenders: Record<K, () => Promise<unknown>>,
@@ -31,6 +31,7 @@ export async function interleaved<K extends string>(
     }
   for (let round = 0; round < options.rounds; round++) {
     for (const name of names) {
+      if (options.restMs !== undefined) await Bun.sleep(options.restMs);
       for (let call = 0; call < (options.callsInARow ?? 1); call++) {
         if (options.pauseMs !== undefined) await Bun.sleep(options.pauseMs);
         const before = performance.now();
