@@ -15,6 +15,7 @@ export async function interleaved<K extends string>(
     rounds: number;
     pauseMs?: number;
     callsInARow?: number;
+    restMs?: number;
     /** Rounds before those that count, so that all code is loaded. */
     warmUps?: number;
     /** After each call, not measured: what it has made may go. */
