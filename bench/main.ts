@@ -1,167 +1,77 @@
-// `npm run bench`: our costs beside their floor, in one interleaved run. `-- --json` gives the data.
-import { readdirSync, readFileSync } from "node:fs";
-import { Sandbox } from "holdfast";
-import { TestServer } from "../e2e/harness.ts";
-import { BareShell, barePipe, bareSpawn } from "./bare.ts";
-import { interleaved, rate, type Times, timed } from "./measure.ts";
+// `npm run bench`: our costs beside their floor and beside what one would use instead, in one run.
+import { parseArgs } from "node:util";
+import { Bench } from "./bench.ts";
+import { cases } from "./cases/index.ts";
+import { broken } from "./guard.ts";
+import { tables } from "./report.ts";
 
-const asJson = process.argv.includes("--json");
-const rows: { what: string; ours: string; floor: string; ratio: string }[] = [];
-const say = (text: string) => process.stderr.write(`${text}\n`);
+const HELP = `npm run bench -- [CASE...] [--json] [--short] [--guard]
 
-say("starting a server …");
-const server = await TestServer.start();
-try {
-  await starting();
-  const sandbox = await Sandbox.create({ network: "none" }, server.at);
-  await execs(sandbox);
-  await sessions(sandbox);
-  await throughput(sandbox);
-  await memory();
-} finally {
-  await server.dispose();
+Prints what we cost beside the floor (the least that the same work costs on this machine) and beside peers. Without a
+case, all of them but those marked *; that takes about ten minutes, and needs a machine that does nothing else.
+
+${cases.map(({ name, about, onlyIfNamed }) => `  ${(onlyIfNamed ? `${name} *` : name).padEnd(14)}${about}`).join("\n")}
+
+  --json    the data instead of tables
+  --short   a quick look: fewer rounds, smaller files, no peers
+  --guard   a short run that fails with its table if a ratio has doubled; CI runs it
+`;
+
+const { values, positionals } = readArgs();
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
 }
-print();
+const chosen = chooseCases();
+const interrupted = new AbortController();
+// What was started is ended, whatever was the reason.
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => interrupted.abort(new Error("interrupted")));
 
-async function starting(): Promise<void> {
-  say("restart, create, first command …");
-  await Sandbox.create({ network: "none" }, server.at);
-  await server.signal("SIGTERM");
-  const restart = await timed(() => server.boot());
-  row("start of the server until it is ready, one sandbox found again", ms(restart));
-  for (const network of ["none", "full"] as const) {
-    const created = await interleaved(
-      {
-        create: async () => {
-          const sandbox = await Sandbox.create({ network }, server.at);
-          await sandbox.exec(["true"]);
-          await sandbox.delete({ force: true });
-        },
-        bwrap: () => bareSpawn(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "true"]),
-      },
-      { rounds: 20 },
-    );
-    row(
-      `create, first exec, delete (network ${network}), beside bwrap running true`,
-      both(created.create),
-      both(created.bwrap),
-      ratio(created.create, created.bwrap),
-    );
-  }
-}
+const { lines, failures } = await runAll();
+if (values.json) process.stdout.write(`${JSON.stringify({ at: new Date(), lines, failures }, null, 2)}\n`);
+else process.stdout.write(`${tables(lines)}\n${failures.map((failure) => `\nFAILED ${failure}`).join("")}`);
+process.exit(failures.length === 0 ? 0 : 1);
 
-async function execs(sandbox: Sandbox): Promise<void> {
-  say("exec …");
-  const exec = await interleaved(
-    { ours: () => sandbox.exec("true"), floor: () => bareSpawn(["bash", "-c", "true"]) },
-    { rounds: 500 },
-  );
-  row(
-    "exec `bash -c true`, beside a bare spawn",
-    both(exec.ours),
-    both(exec.floor),
-    ratio(exec.ours, exec.floor),
-  );
-  for (const callers of [8, 32]) {
-    const ours = await rate(() => sandbox.exec("true"), { callers, seconds: 3 });
-    const floor = await rate(() => bareSpawn(["bash", "-c", "true"]), { callers, seconds: 3 });
-    row(
-      `exec with ${callers} callers, beside bare spawns`,
-      `${Math.round(ours)}/s`,
-      `${Math.round(floor)}/s`,
-      (ours / floor).toFixed(2),
-    );
-  }
-}
-
-async function sessions(sandbox: Sandbox): Promise<void> {
-  say("session …");
-  const session = await sandbox.createSession();
-  const bare = new BareShell();
-  const contenders = { ours: () => session.exec("X=$((X+1))"), floor: () => bare.exec("X=$((X+1))") };
-  for (const [pace, pauseMs] of [
-    ["back to back", undefined],
-    ["10 ms apart", 10],
-  ] as const) {
-    const times = await interleaved(contenders, { rounds: 300, ...(pauseMs && { pauseMs }) });
-    row(
-      `session command, ${pace}, beside a bare pipe to bash`,
-      both(times.ours),
-      both(times.floor),
-      ratio(times.ours, times.floor),
-    );
-  }
-  await bare.close();
-}
-
-async function throughput(sandbox: Sandbox): Promise<void> {
-  say("throughput …");
-  const bytes = 2 ** 30;
-  const floor = await barePipe(bytes);
-  const process = await sandbox.startProcess(`head -c ${bytes} /dev/zero`);
-  let seen = 0;
-  const ours = await timed(async () => {
-    for await (const event of process.logs({ follow: true }))
-      if (event.type === "stdout") seen += event.bytes.length;
-  });
-  const speed = (time: number) => `${Math.round(bytes / 1e6 / (time / 1000))} MB/s`;
-  row(
-    `1 GiB of a process's output (${seen} bytes arrived), beside cat through a pipe`,
-    speed(ours),
-    speed(floor),
-    (floor / ours).toFixed(2),
-  );
-}
-
-/** Private memory of keepers that have just started. */
-async function memory(): Promise<void> {
-  say("memory …");
-  const fresh = await Promise.all(
-    Array.from({ length: 10 }, () => Sandbox.create({ network: "none" }, server.at)),
-  );
-  const all = fresh.map(({ id }) => privateKiB(`hf-${id}-`));
-  row(
-    "private memory of a fresh sandbox, keeper and bubblewrap",
-    `${(all.reduce((a, b) => a + b, 0) / all.length / 1024).toFixed(1)} MiB`,
-  );
-}
-
-function privateKiB(marker: string): number {
-  let total = 0;
-  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+/** A case that fails, or whose answer was wrong, does not keep the others from being measured. */
+async function runAll(): Promise<{ lines: Bench["lines"]; failures: string[] }> {
+  const isShort = values.short || values.guard;
+  await using bench = new Bench({ isShort, signal: interrupted.signal });
+  const failures: string[] = [];
+  for (const one of chosen) {
     try {
-      if (!readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker)) continue;
-      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
-      for (const match of rollup.matchAll(/^Private_(?:Clean|Dirty): +(\d+)/gm)) total += Number(match[1]);
-    } catch {
-      // it ended while we looked
+      await bench.run(one);
+    } catch (error) {
+      failures.push(`${one.name}: ${error instanceof Error ? error.message : error}`);
+      if (interrupted.signal.aborted) break;
     }
   }
-  return total;
+  if (values.guard) failures.push(...broken(bench.lines));
+  return { lines: bench.lines, failures };
 }
 
-function row(what: string, ours: string, floor = "", ratio = ""): void {
-  rows.push({ what, ours, floor, ratio });
+function chooseCases(): typeof cases {
+  const unknown = positionals.filter((name) => !cases.some((one) => one.name === name));
+  if (unknown.length > 0) fail(`there is no case ${unknown.join(", ")}`);
+  if (positionals.length > 0) return cases.filter(({ name }) => positionals.includes(name));
+  return cases.filter(({ onlyIfNamed }) => onlyIfNamed === undefined);
 }
 
-function ms(value: number): string {
-  return `${value.toFixed(value < 10 ? 2 : 0)} ms`;
-}
-
-function both({ p50, p95 }: Times): string {
-  return `${ms(p50)} (p95 ${ms(p95)})`;
-}
-
-function ratio(ours: Times, floor: Times): string {
-  return (ours.p50 / floor.p50).toFixed(2);
-}
-
-function print(): void {
-  if (asJson) process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
-  else {
-    process.stdout.write("| what | ours | floor | ratio |\n|---|---|---|---|\n");
-    for (const { what, ours, floor, ratio } of rows)
-      process.stdout.write(`| ${what} | ${ours} | ${floor} | ${ratio} |\n`);
+function readArgs() {
+  const options = {
+    json: { type: "boolean", default: false },
+    short: { type: "boolean", default: false },
+    guard: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
+  } as const;
+  try {
+    return parseArgs({ options, allowPositionals: true });
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error));
   }
-  process.exit(0);
+}
+
+function fail(message: string): never {
+  process.stderr.write(`error: ${message}\nhint: npm run bench -- --help\n`);
+  process.exit(2);
 }
