@@ -15,16 +15,27 @@ function setUp(count: number) {
   return { timers, held, seats, take: (i: number, bytes: number) => seats[i]?.took(bytes) };
 }
 
-test("floods wait, and turns go round, one a breath", () => {
+test("a flood alone is not held; once there are several they wait, and turns go round, one a breath", () => {
   const { timers, held, take } = setUp(3);
-  for (const i of [0, 1, 2]) take(i, FLOOD);
-  expect([...held]).toEqual([0, 1, 2]);
-  timers.advance(BREATH_MS);
-  expect([...held]).toEqual([1, 2]);
-  take(0, FLOOD);
+  for (let i = 0; i < 10; i++) take(0, FLOOD);
+  expect([...held]).toEqual([]);
+  for (const i of [1, 2, 0]) take(i, FLOOD);
   expect([...held]).toEqual([1, 2, 0]);
   timers.advance(BREATH_MS);
   expect([...held]).toEqual([2, 0]);
+  take(1, FLOOD);
+  expect([...held]).toEqual([2, 0, 1]);
+  timers.advance(BREATH_MS);
+  expect([...held]).toEqual([0, 1]);
+});
+
+test("the next flood does not wait for one that is over", () => {
+  const { timers, held, take } = setUp(2);
+  take(0, FLOOD);
+  timers.advance(50);
+  take(1, FLOOD);
+  expect([...held]).toEqual([]);
+  expect(timers.pending).toBe(0);
 });
 
 test("while one uses its turn the others wait, however long that takes", () => {
@@ -38,10 +49,11 @@ test("while one uses its turn the others wait, however long that takes", () => {
 });
 
 test("what a held terminal had on its way is not counted", () => {
-  const { timers, held, take } = setUp(1);
-  take(0, FLOOD);
+  const { timers, held, take } = setUp(2);
+  for (const i of [1, 0]) take(i, FLOOD);
+  expect([...held]).toEqual([0]);
   take(0, 10 * FLOOD);
-  timers.advance(BREATH_MS);
+  timers.advance(BREATH_MS * 6);
   take(0, FLOOD - 1);
   expect([...held]).toEqual([]);
 });
@@ -59,7 +71,7 @@ test("a talking terminal is never held, whatever the others do", () => {
 test("an unused turn and a left seat go to the next, and no timer is left", () => {
   const { timers, held, seats, take } = setUp(3);
   for (const i of [0, 1, 2]) take(i, FLOOD);
-  timers.advance(BREATH_MS * 7);
+  timers.advance(BREATH_MS * 6);
   expect([...held]).toEqual([2]);
   seats[1]?.leave();
   timers.advance(BREATH_MS);
