@@ -72,7 +72,7 @@ export async function deleteDisk(layout: Layout, ref: SandboxRef): Promise<DiskO
   await removeTree(draft);
   if (disk !== undefined) {
     // While disk.json is in its place, an interrupted removal still knows whose disk it was.
-    for (const part of PARTS) await removeTree(join(dir, part));
+    await removeTree(...PARTS.map((part) => join(dir, part)));
     await rename(dir, draft);
     await removeTree(draft);
   }

@@ -25,7 +25,7 @@ export interface Launcher {
   readonly limitsPrefix: readonly string[];
 }
 
-/** In the instance's directory: made by the launcher that may go on, of all that were ever started. */
+/** In the instance's directory: a file made by the launcher that may go on, of all that were ever started. */
 export const CLAIM = "launched";
 export const LOG = "launch.log";
 /** In the instance's directory: what the launcher opens for the keeper and for bubblewrap. */
@@ -36,8 +36,11 @@ export const files = {
   rules6: "rules6",
 } as const;
 
-/** Joining first: a process that was started outside the limits could have children outside them, too. */
-const FIRST_SCRIPT = `umask 022; mkdir "$1" || exit 0; shift
+/**
+ * With `set -C` only one of them can make the file. Joining first: a process that was started outside the limits could
+ * have children outside them, too.
+ */
+const FIRST_SCRIPT = `umask 022; set -C; : > "$1" || exit 0; set +C; shift
 while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift
 exec "$@"`;
 

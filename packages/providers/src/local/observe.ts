@@ -10,7 +10,7 @@ import { keeperSocket } from "./keeper-socket.ts";
 import type { Layout } from "./layout.ts";
 import { nameOf } from "./name.ts";
 import { readBootId } from "./place.ts";
-import { type HostProcess, isKeeper, readProcess } from "./processes.ts";
+import { childrenOf, type HostProcess, isKeeper, readProcess } from "./processes.ts";
 
 /** How long a launcher or the remains of an instance are given to become a keeper, or nothing, before we say what is there. */
 const SETTLE_MS = 500;
@@ -51,6 +51,14 @@ export async function findKeeper(
   const found = (await findHere(layout, ref)).map(({ process }) => process).find(isOurs);
   if (found !== undefined && identity !== undefined) await writeNote(layout, ref, found.pid);
   return found;
+}
+
+/** Right after its launch a keeper is below its launcher: then no look at every process is needed to find it. */
+export async function noteKeeperBelow(launcher: number, layout: Layout, ref: InstanceRef): Promise<void> {
+  for (let pids = [launcher]; pids.length > 0; pids = pids.flatMap(childrenOf)) {
+    const keeper = pids.map(readProcess).find((one) => one !== undefined && isKeeper(one));
+    if (keeper !== undefined) return writeNote(layout, ref, keeper.pid);
+  }
 }
 
 /** Locally a look at the processes is authoritative: what it does not see has ended, or was never started. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { Machine } from "../../fixtures/machine.ts";
-import { findByName, isAlive, readProcess } from "./processes.ts";
+import { childrenOf, findByName, isAlive, readProcess } from "./processes.ts";
 
 let machine: Machine;
 beforeAll(async () => {
@@ -51,6 +51,32 @@ test("a launcher is found at every moment, also between two of its programs", as
     child.stdin.end();
     await child.exited;
     expect(await findByName(name)).toEqual([]);
+  }
+});
+
+test.if(process.getuid?.() === 0)("what is over and cannot leave is waited for once", async () => {
+  const outer = Bun.spawn(["unshare", "--pid", "--fork", "--kill-child", "sleep", "1000"]);
+  const first = () => childrenOf(outer.pid)[0];
+  while (first() === undefined) await Bun.sleep(1);
+  const stuck = first() as number;
+  // The first process of a namespace stays until its last one is reaped, and whoever should do that is asleep.
+  const guest = Bun.spawn(["nsenter", "--target", String(stuck), "--pid", "sleep", "1000"]);
+  while (childrenOf(guest.pid).length === 0) await Bun.sleep(1);
+  try {
+    guest.kill("SIGSTOP");
+    process.kill(stuck, "SIGKILL");
+    while (readProcess(stuck)?.argv.length !== 0) await Bun.sleep(1);
+    const look = async () => {
+      const before = performance.now();
+      expect(await findByName("hf-nobody-g1")).toEqual([]);
+      return performance.now() - before;
+    };
+    expect(await look()).toBeGreaterThan(90); // it has no arguments, as in the middle of an `exec`
+    const later = [await look(), await look(), await look(), await look()];
+    expect(Math.min(...later)).toBeLessThan(90); // a look that waits takes a hundred pauses of a millisecond
+  } finally {
+    guest.kill("SIGKILL");
+    await Promise.all([guest.exited, outer.exited]);
   }
 });
 

@@ -28,6 +28,12 @@ const WRAPPERS = new Set(["sh", "unshare", "setpriv", "systemd-run", "pasta", "p
  */
 const EXEC_LOOKS = 100;
 
+/**
+ * Those that had none after all these looks, with their start times. One that is over and cannot leave, because
+ * something of its namespace is frozen or waits for a disk, may stay so for days: it is waited for once, not in each look.
+ */
+const neverHad = new Map<number, string>();
+
 /** Every process of the host whose arguments have this name, keeper and wrappers alike. */
 export function findByName(name: string): Promise<HostProcess[]> {
   return scan(
@@ -134,12 +140,19 @@ async function scan(
       if (argv === undefined || (argv.length > 0 && !wanted(argv))) continue;
       const process = readProcess(pid);
       if (process === undefined) continue;
-      if (process.argv.length === 0 && isOutside(process)) inExec.push(pid);
-      else if (wanted(process.argv) && accepted(process)) found.push(process);
+      if (process.argv.length === 0 && isOutside(process)) {
+        if (neverHad.get(pid) !== process.startTime) inExec.push(pid);
+      } else if (wanted(process.argv) && accepted(process)) found.push(process);
     }
     pids = inExec;
   }
+  for (const pid of pids) neverHad.set(pid, readStat(pid)?.startTime ?? "");
   return found;
+}
+
+/** Nothing where the kernel does not keep the list. */
+export function childrenOf(pid: number): number[] {
+  return [...(readProcFile(pid, "children", pid) ?? "").matchAll(/\d+/g)].map(Number);
 }
 
 /** Without this nothing can be said of any instance. */

@@ -19,7 +19,7 @@ import { beginLaunch } from "./launch.ts";
 import { type Layout, layoutOf } from "./layout.ts";
 import { nameOf } from "./name.ts";
 import { assertFullNetwork, fullNetworkProblem } from "./network.ts";
-import { observeInstance } from "./observe.ts";
+import { noteKeeperBelow, observeInstance } from "./observe.ts";
 import { probeHost } from "./probe.ts";
 import { untilReady } from "./ready.ts";
 import { Restores } from "./restores.ts";
@@ -71,6 +71,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       const context = { ...machine, signal, now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
       await untilReady(ref, { layout, launcher: launcher?.exited, signal });
+      if (launcher !== undefined) await noteKeeperBelow(launcher.pid, layout, ref);
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),
     async stop(ref, mode, signal) {
