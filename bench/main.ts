@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { Bench } from "./bench.ts";
 import { cases } from "./cases/index.ts";
-import { broken } from "./guard.ts";
+import { broken, guarded } from "./guard.ts";
 import { tables } from "./report.ts";
 
 const HELP = `npm run bench -- [CASE...] [--json] [--short] [--guard]
@@ -35,25 +35,32 @@ process.exit(failures.length === 0 ? 0 : 1);
 
 /** A case that fails, or whose answer was wrong, does not keep the others from being measured. */
 async function runAll(): Promise<{ lines: Bench["lines"]; failures: string[] }> {
-  const isShort = values.short || values.guard;
-  await using bench = new Bench({ isShort, signal: interrupted.signal });
+  await using bench = new Bench({ isShort: values.short || values.guard, signal: interrupted.signal });
+  const failures = await runEach(bench);
+  if (!values.guard) return { lines: bench.lines, failures };
+  // Whatever else the machine did in that minute is not likely to come twice.
+  if (broken(bench.lines).length > 0 && failures.length === 0) failures.push(...(await runEach(bench)));
+  return { lines: bench.lines, failures: [...failures, ...broken(bench.lines)] };
+}
+
+async function runEach(bench: Bench): Promise<string[]> {
   const failures: string[] = [];
   for (const one of chosen) {
+    if (interrupted.signal.aborted) break;
     try {
       await bench.run(one);
     } catch (error) {
       failures.push(`${one.name}: ${error instanceof Error ? error.message : error}`);
-      if (interrupted.signal.aborted) break;
     }
   }
-  if (values.guard) failures.push(...broken(bench.lines));
-  return { lines: bench.lines, failures };
+  return failures;
 }
 
 function chooseCases(): typeof cases {
   const unknown = positionals.filter((name) => !cases.some((one) => one.name === name));
   if (unknown.length > 0) fail(`there is no case ${unknown.join(", ")}`);
-  if (positionals.length > 0) return cases.filter(({ name }) => positionals.includes(name));
+  const named = values.guard ? guarded : positionals;
+  if (named.length > 0) return cases.filter(({ name }) => named.includes(name));
   return cases.filter(({ onlyIfNamed }) => onlyIfNamed === undefined);
 }
 

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const forTests = process.argv.includes("--tests");
+const forBench = process.argv.includes("--bench");
 
 // The program that is needed, and the Debian package that has it.
 const packages = { bwrap: "bubblewrap", pasta: "passt", ip: "iproute2" };
@@ -34,10 +35,26 @@ const testPackages = {
   sshd: "openssh-server",
   ssh: "openssh-client",
   openssl: "openssl",
+  cc: "build-essential",
+};
+// What benchmarks compare with, where it can be had: the floor in C, and peers.
+const benchPackages = {
+  cc: "build-essential",
+  dockerd: "docker.io",
+  sshd: "openssh-server",
+  ssh: "openssh-client",
+  socat: "socat",
+  rg: "ripgrep",
+  "mkfs.xfs": "xfsprogs",
+  initdb: "postgresql",
 };
 
 installNpmPackages();
-installDebianPackages(forTests ? { ...packages, ...testPackages } : packages);
+installDebianPackages({
+  ...packages,
+  ...(forTests && testPackages),
+  ...(forBench && (mayInstall() ? benchPackages : { cc: benchPackages.cc })),
+});
 build("build-keeper.ts");
 build("build-cli.ts");
 build("build-dashboard.ts");
@@ -61,7 +78,7 @@ function installDebianPackages(wanted) {
     .map((program) => wanted[program] ?? "");
   if (missing.length === 0) return;
   const install = ["apt-get", "install", "-y", "--no-install-recommends", ...missing];
-  if (process.getuid?.() !== 0 || !isInstalled("apt-get")) {
+  if (!mayInstall()) {
     const command = isInstalled("apt-get")
       ? `sudo ${install.join(" ")}`
       : `your system's packages for: ${missing.join(" ")}`;
@@ -73,6 +90,10 @@ function installDebianPackages(wanted) {
   say(`Installing Debian packages: ${missing.join(", ")} …`);
   run("apt-get", ["update", "-qq"]);
   run("env", ["DEBIAN_FRONTEND=noninteractive", ...install, "-qq"]);
+}
+
+function mayInstall() {
+  return process.getuid?.() === 0 && isInstalled("apt-get");
 }
 
 /** @param {string} script */

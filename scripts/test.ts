@@ -14,7 +14,9 @@ const before = lookAtTheWorld();
 await check("types", [bun, "x", "tsc", "-p", "."]);
 await check("lint and format", [bun, "x", "biome", "check", "."]);
 await check("unused code", [bun, "x", "knip", "--no-config-hints"]);
-await suite("packages", ["packages", "scripts"], sideBySide);
+// Before anything else is busy: it measures.
+if (inCi) await check("speed: no ratio to its floor has doubled", [bun, "bench/main.ts", "--guard"]);
+await suite("packages", ["packages", "scripts", "bench"], sideBySide);
 await suite("simulation", ["sim"]); // it takes every core by itself
 await suite("end to end", ["e2e"], sideBySide);
 await nothingLeftBehind();
