@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -53,10 +54,12 @@ const none = {
   skipped: [],
 };
 
-test("up: equal by hash, modes and odd names; only what changed; .gitignore; links lead nowhere", async () => {
+test("up: equal by hash, modes and odd names; only what changed; .gitignore; no link leads out", async () => {
   const { local, remote, sync, write, remoteRead } = newPair("up");
   for (let i = 0; i < 700; i++) write(`many/${i % 7}/${i}`, `content ${i}\n`);
   write("run.sh", "#!/bin/sh\n", 0o755);
+  write("key", "secret\n", 0o600);
+  mkdirSync(join(local, "empty/deep"), { recursive: true });
   write("odd\n ünï.txt", "");
   write("large.bin", new Uint8Array(3 * 1024 * 1024).fill(7));
   write(".gitignore", "ignored\n*.tmp\n");
@@ -64,30 +67,37 @@ test("up: equal by hash, modes and odd names; only what changed; .gitignore; lin
   for (const path of ["ignored/a", "x.tmp", "sub/y.tmp", "sub/kept.tmp", ".git/config"]) write(path, "x");
   symlinkSync("/etc", join(local, "etc"));
   symlinkSync("/etc/passwd", join(local, "passwd"));
+  symlinkSync("../../run.sh", join(local, "many/0/run"));
+  symlinkSync("many", join(local, "few"));
+  symlinkSync("nothing", join(local, "dangling"));
   const first = await sync();
   expect(first).toMatchObject({ unchanged: 0, conflicts: [], downloaded: [] });
-  expect(first.uploaded).toHaveLength(706);
-  expect(first.skipped.map(({ path }) => path).sort()).toEqual(["etc", "passwd"]);
-  const hash = "find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum";
-  const skip = "rm -rf ignored x.tmp sub/y.tmp .git etc passwd";
+  expect(first.uploaded).toHaveLength(710);
+  expect(first.skipped.map(({ path }) => path).sort()).toEqual(["empty/deep/", "etc", "passwd"]);
+  const hash = `find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum
+    find . ! -type d -printf '%P %y %m %l\\n' | LC_ALL=C sort | sha256sum`;
+  const skip = "rm -rf ignored x.tmp sub/y.tmp .git etc passwd empty";
   const copy = join(home, "copy");
   Bun.spawnSync(["sh", "-c", `cp -a ${local} ${copy} && cd ${copy} && ${skip}`]);
   const here = Bun.spawnSync(["sh", "-c", hash], { cwd: copy }).stdout.toString();
   expect((await sandbox.exec(hash, { cwd: remote })).stdout).toBe(here);
-  expect((await sandbox.files.stat(`${remote}/run.sh`)).mode).toBe("0755");
 
-  expect(await sync()).toEqual({ ...none, unchanged: 706, skipped: first.skipped });
+  expect(await sync()).toEqual({ ...none, unchanged: 710, skipped: first.skipped });
   write("many/3/3", "changed\n");
-  expect(await sync()).toEqual({ ...none, uploaded: ["many/3/3"], unchanged: 705, skipped: first.skipped });
-  expect(await remoteRead("many/3/3")).toBe("changed\n");
+  rmSync(join(local, "few"));
+  symlinkSync("sub", join(local, "few"));
+  const changed = ["few", "many/3/3"];
+  expect(await sync()).toEqual({ ...none, uploaded: changed, unchanged: 708, skipped: first.skipped });
+  expect([await remoteRead("many/3/3"), await remoteRead("few/kept.tmp")]).toEqual(["changed\n", "x"]);
   // Books that are lost cost time, and nothing else.
   rmSync(join(home, "up.json"));
-  expect(await sync()).toEqual({ ...none, unchanged: 706, skipped: first.skipped });
+  expect(await sync()).toEqual({ ...none, unchanged: 710, skipped: first.skipped });
 });
 
 test("both ways: each side's changes go to the other, a conflict is told and touched on neither", async () => {
   const { local, sync, write, read, remoteRead, remoteWrite } = newPair("both");
-  for (const path of ["a", "b", "c", "d", "e", "f"]) write(path, "base\n");
+  for (const path of ["a", "b", "c", "d", "e", "f", "g", "h", "i"]) write(path, "base\n");
+  symlinkSync("a", join(local, "j"));
   await sync();
   write("a", "ours\n");
   await remoteWrite("b", "theirs\n");
@@ -97,11 +107,17 @@ test("both ways: each side's changes go to the other, a conflict is told and tou
   rmSync(join(local, "d"));
   await sandbox.exec("rm e f", { cwd: "/workspace/both" });
   write("f", "ours\n");
+  // A link is a file like any other, and takes the place of one.
+  rmSync(join(local, "g"));
+  symlinkSync("a", join(local, "g"));
+  await sandbox.exec("ln -sf ../h h; rm i && ln -s b i", { cwd: "/workspace/both" });
+  rmSync(join(local, "j"));
+  write("j", "ours\n");
   const told = await sync({ direction: "both", delete: true });
   expect(told).toEqual({
     ...none,
-    uploaded: ["a"],
-    downloaded: ["b", "new/deep"],
+    uploaded: ["a", "g", "j"],
+    downloaded: ["i", "b", "new/deep"],
     deletedRemote: ["d"],
     deletedLocal: ["e"],
     unchanged: 0,
@@ -109,7 +125,11 @@ test("both ways: each side's changes go to the other, a conflict is told and tou
       { path: "c", reason: "it was changed on both sides" },
       { path: "f", reason: "it was deleted in the sandbox, and changed here" },
     ],
+    skipped: [{ path: "h", reason: "it leads out of the directory, to ../h" }],
   });
+  expect([readlinkSync(join(local, "i")), read("h")]).toEqual(["b", "base\n"]);
+  const links = "readlink g i j h; cat j a";
+  expect((await sandbox.exec(links, { cwd: "/workspace/both" })).stdout).toBe("a\nb\n../h\nours\nours\n");
   expect([read("a"), read("b"), read("c"), read("f"), read("new/deep")]).toEqual([
     ...["ours\n", "theirs\n", "ours\n", "ours\n", "theirs\n"],
   ]);
@@ -132,16 +152,23 @@ test("down: nothing is written outside, whatever the sandbox calls a file; its o
   const make = [
     "mkdir -p out dist && echo evil > out/evil && echo evil > 'back\\slash' && echo ok > ok && chmod +x ok",
     "ln -s /etc/passwd link && echo built > dist/x && echo dist > .gitignore && head -c 2000000 /dev/zero > large",
+    // Each of the two stays inside by its name; behind the first, the second would not.
+    "mkdir -p p/q && ln -s ../.. p/q/up && ln -s p/q/up/../../evil deceit && echo key > key && chmod 666 key",
+    "mkdir file && echo evil > file/evil",
   ];
+  writeFileSync(join(local, "file"), "");
   await sandbox.exec(make.join("\n"), { cwd: (await sandbox.files.mkdir(remote, { parents: true })).path });
   const told = await sync({ direction: "down" });
-  expect(told.downloaded.sort()).toEqual([".gitignore", "large", "ok"]);
-  expect(told.skipped.map(({ path }) => path).sort()).toEqual(["back\\slash", "link", "out", "out/evil"]);
+  expect(told.downloaded.sort()).toEqual([".gitignore", "key", "large", "ok", "p/q/up"]);
+  expect(told.skipped.map(({ path }) => path).sort()).toEqual([
+    ...["back\\slash", "deceit", "file", "file/evil", "link", "out", "out/evil"],
+  ]);
+  expect(statSync(join(local, "key")).mode & 0o777).toBe(0o666 & ~process.umask());
   expect([read("ok"), statSync(join(local, "ok")).mode & 0o777, statSync(join(local, "large")).size]).toEqual(
     [...["ok\n", 0o755, 2_000_000]],
   );
   expect(existsSync(join(outside, "evil"))).toBe(false);
-  expect((await sync({ direction: "down" })).unchanged).toBe(3);
+  expect((await sync({ direction: "down" })).unchanged).toBe(5);
 });
 
 test("a server that dies in the middle: only what was done is in the books, and the next sync does the rest", async () => {

@@ -23,6 +23,7 @@ export const BatchEntry = lazily(() =>
       sizeBytes: z.number().int().min(0),
       mode: z.string().regex(/^0?[0-7]{3}$/),
     }),
+    z.strictObject({ op: z.literal("link"), ...condition, target: TextWithoutNul.min(1).max(4095) }),
     z.strictObject({ op: z.literal("delete"), ...condition }),
   ]),
 );

@@ -9,6 +9,7 @@ import { HoldfastError } from "./errors.ts";
 /** One file to be changed. The conditions are looked at in the same step in which the file is put in its place. */
 export type BatchEntry =
   | ({ op: "write"; path: string; sizeBytes: number; mode: string } & BatchCondition)
+  | ({ op: "link"; path: string; target: string } & BatchCondition)
   | ({ op: "delete"; path: string } & BatchCondition);
 
 /** An etag that it must still have, or `null`: that it must not be there. */

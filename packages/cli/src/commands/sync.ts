@@ -109,4 +109,5 @@ Examples:
   holdfast sync ./results issue-42:/workspace/results --direction down --ignore '*.tmp'
 
 Only what changed since the last time travels, and .gitignore files are honoured. A file that changed on both sides is a
-conflict: it is told, touched on neither side, and makes the exit code 3.`;
+conflict: it is told, touched on neither side, and makes the exit code 3. What is not synced is listed as left: links
+that lead out of the directory, empty directories, names that are not UTF-8.`;

@@ -6,6 +6,7 @@ import { joined, openSpot, type Target } from "../files/paths.ts";
 import type { Pending } from "../files/pending.ts";
 import { deleteFile } from "../files/remove.ts";
 import { writeFile } from "../files/write.ts";
+import { putLink } from "./put-link.ts";
 
 export interface BatchCall {
   readonly root: string;
@@ -39,10 +40,10 @@ export async function told<T extends object>(path: string, work: () => Promise<T
   }
 }
 
-/** Where an entry is; nothing on its way may lead out of the root. */
+/** Where an entry is. No link is followed: who syncs means the tree as it is, not what it leads to. */
 export function targetOf(root: string, path: string): Target {
   const top = Buffer.from(root.replace(/(?<=.)\/+$/, ""));
-  return { path: joined(top, Buffer.from(path)), root: top };
+  return { path: joined(top, Buffer.from(path)), root: top, links: "never" };
 }
 
 async function headerOf(reader: BatchReader): Promise<BatchEntry | undefined> {
@@ -78,6 +79,8 @@ async function apply({ entry, content, call, pending }: Step): Promise<{ etag?: 
       const { file } = await writeFile({ target, body: content, ...options, ...conditions }, pending);
       return { etag: file.etag };
     }
+    if (entry.op === "link")
+      return putLink({ target, leadsTo: Buffer.from(entry.target), ...conditions }, pending);
     {
       using spot = openSpot(target);
       checkConditions(target.path, statIfAny(spot.dirFd, spot.name), conditions);

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -71,12 +72,46 @@ test("each entry stands for itself: conditions, and ways out of the root; a body
   );
   const told = again.results.map((one: { error?: { code: string } }) => one.error?.code ?? "done");
   expect(told).toEqual([
-    ...["precondition_failed", "done", "forbidden", "wrong_state", "precondition_failed", "done"],
+    ...["precondition_failed", "done", "precondition_failed", "wrong_state", "precondition_failed", "done"],
   ]);
   expect([existsSync(join(root, "a")), readFileSync(join(root, "new/deep"), "utf8")]).toEqual([
     false,
     "changed",
   ]);
+
+  // Links are themselves what is meant: replaced, and never gone through, also where they stay inside.
+  const link = (path: string, target: string, expected: string | null = null) =>
+    batchHeader({ op: "link", path, target, expected });
+  const linked = await apply(
+    root,
+    Buffer.concat([
+      link("to-dir", "dir"),
+      link("sub/up", "../dir"),
+      link("dir", "x"),
+      link("to-dir", "again"),
+    ]),
+  );
+  const [toDir] = linked.results;
+  expect(linked.results.map((one: { error?: { code: string } }) => one.error?.code ?? "done")).toEqual([
+    ...["done", "done", "wrong_state", "precondition_failed"],
+  ]);
+  const through = await apply(
+    root,
+    Buffer.concat([
+      write("to-dir/x", "x"),
+      link("to-dir/y", "x"),
+      batchHeader({ op: "delete", path: "sub/up/x", expected: null }),
+      write("to-dir", "a file now", toDir.etag),
+    ]),
+  );
+  expect(through.results.map((one: { error?: { code: string } }) => one.error?.code ?? "done")).toEqual([
+    ...["forbidden", "forbidden", "forbidden", "done"],
+  ]);
+  expect([
+    readdirSync(join(root, "dir")),
+    readFileSync(join(root, "to-dir"), "utf8"),
+    readlinkSync(join(root, "sub/up")),
+  ]).toEqual([[], "a file now", "../dir"]);
 
   const before = readdirSync(root);
   for (const path of ["../x", "/etc/x", "a/../../x", "a//b", "."])

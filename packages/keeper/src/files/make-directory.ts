@@ -21,10 +21,11 @@ export function makeDirectoryAt(
 }
 
 /** Makes the directories above a path that are missing. */
-export function makeParents({ path, root }: Target): void {
+export function makeParents(target: Target): void {
+  const { path, root } = target;
   const end = path.lastIndexOf(0x2f);
   if (end <= 0 || (root !== undefined && end <= root.length)) return;
-  const parent = { path: path.subarray(0, end), root };
+  const parent = { ...target, path: path.subarray(0, end) };
   if (isDirectory(parent)) return;
   makeParents(parent);
   using spot = openSpot(parent);
@@ -38,7 +39,7 @@ export function makeParents({ path, root }: Target): void {
 /** Also what a symlink leads to. */
 function isDirectory(target: Target): boolean {
   try {
-    using spot = openSpot({ path: Buffer.concat([target.path, Buffer.from("/.")]), root: target.root });
+    using spot = openSpot({ ...target, path: Buffer.concat([target.path, Buffer.from("/.")]) });
     const found = statIfAny(spot.dirFd, Buffer.alloc(0));
     return found !== undefined && typeOf(found) === "directory";
   } catch (error) {

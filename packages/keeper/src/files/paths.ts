@@ -5,6 +5,8 @@ import { type Fd, O, open, resolve } from "./fs-calls.ts";
 export interface Target {
   readonly path: Buffer;
   readonly root: Buffer | undefined;
+  /** Below its root no link is followed: none may be on the way, and one at the end is itself what is meant. */
+  readonly links?: "never";
 }
 
 /** A directory, open, and a name in it. The name is empty where the path is the directory itself. */
@@ -26,20 +28,22 @@ export function targetIn(url: string, name = "path"): Target {
 }
 
 /** Opens what the path leads to, symlinks and all. */
-export function openTarget({ path, root }: Target, flags: number): Fd {
+export function openTarget({ path, root, links }: Target, flags: number): Fd {
   if (root === undefined) return open(path, { flags, resolve: resolve.freely });
   using top = openRoot(root);
-  return open(below(path, root), { at: top.fd, flags, resolve: resolve.beneath });
+  const how = links === "never" ? resolve.plainly : resolve.beneath;
+  return open(below(path, root), { at: top.fd, flags, resolve: how });
 }
 
 /** Opens the directory that the path's last name is in. That name itself is not looked at. */
-export function openSpot({ path, root }: Target): Spot {
+export function openSpot(target: Target): Spot {
+  const { path, root } = target;
   const end = path.lastIndexOf(SLASH);
   const name = path.subarray(end + 1);
   if (name.toString("latin1") === "..") throw invalid("the last part of a path may not be ..");
   const isRoot = root !== undefined ? path.equals(root) : path.length === 1;
   const parent = isRoot ? path : path.subarray(0, Math.max(end, 1));
-  const dir = openTarget({ path: parent, root }, O.PATH | O.DIRECTORY);
+  const dir = openTarget({ ...target, path: parent }, O.PATH | O.DIRECTORY);
   return {
     dirFd: dir.fd,
     name: isRoot ? Buffer.alloc(0) : name,

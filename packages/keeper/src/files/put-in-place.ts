@@ -43,10 +43,11 @@ function keepOwner(fd: number, found: Stat, { path }: Target): void {
 }
 
 /** What is there and may be replaced; `undefined` if there is nothing. */
-export function replaceable(spot: Spot, { path }: Target): Stat | undefined {
+export function replaceable(spot: Spot, { path, links }: Target): Stat | undefined {
   if (spot.name.length === 0) throw new FsError("EISDIR");
   const found = statIfAny(spot.dirFd, spot.name);
   if (found === undefined || typeOf(found) === "file") return found;
+  if (typeOf(found) === "symlink" && links === "never") return found;
   if (typeOf(found) === "directory") throw new FsError("EISDIR");
   throw new HoldfastError("wrong_state", `${path} is no file but a ${typeOf(found)}`, {
     hint: "delete it first, or write to another name",
@@ -61,7 +62,8 @@ const MOST_LINKS = 40; // the kernel's own bound
 export function spotToWrite(target: Target): Spot {
   let path = target.path;
   for (let links = 0; links <= MOST_LINKS; links++) {
-    const spot = openSpot({ path, root: target.root });
+    const spot = openSpot({ ...target, path });
+    if (target.links === "never") return spot;
     const found = spot.name.length === 0 ? undefined : statIfAny(spot.dirFd, spot.name);
     if (found === undefined || typeOf(found) !== "symlink") return spot;
     const to = readLink(spot.dirFd, spot.name);

@@ -29,10 +29,15 @@ export class IgnoreRules {
 
   /** Of a file by its whole path, with all the directories that it is in. */
   ignoresFile(path: string): boolean {
-    const parts = path.split("/");
-    for (let depth = 1; depth < parts.length; depth++)
-      if (this.ignores(parts.slice(0, depth).join("/"), { isDirectory: true })) return true;
+    const end = path.lastIndexOf("/");
+    if (end !== -1 && this.ignoresDirectory(path.slice(0, end))) return true;
     return this.ignores(path, { isDirectory: false });
+  }
+
+  /** Of a directory by its whole path, with all those that it is in. */
+  ignoresDirectory(path: string): boolean {
+    const parts = path.split("/");
+    return parts.some((_, i) => this.ignores(parts.slice(0, i + 1).join("/"), { isDirectory: true }));
   }
 }
 

@@ -1,5 +1,6 @@
-import type { BigIntStats } from "node:fs";
+import type { BigIntStats, Dirent } from "node:fs";
 import type { IgnoreRules } from "./ignore.ts";
+import { linkId, whyNotLink } from "./links.ts";
 import type { NodeParts } from "./node.ts";
 import type { Skipped } from "./options.ts";
 import type { LocalStamp, SyncState } from "./state.ts";
@@ -9,10 +10,14 @@ export interface LocalFile {
   readonly stamp: LocalStamp;
   readonly size: number;
   readonly mode: string;
+  /** Where it leads, if it is a symlink. */
+  readonly link?: string;
 }
 
 export interface LocalTree {
   readonly files: Map<string, LocalFile>;
+  /** All directories that were read, each with whether nothing is in it. */
+  readonly directories: Map<string, { isEmpty: boolean }>;
   readonly skipped: Skipped[];
 }
 
@@ -29,13 +34,14 @@ export async function readLocalTree(
 ): Promise<LocalTree> {
   const { fs } = node;
   const { root, rules, state } = options;
-  const tree: LocalTree = { files: new Map(), skipped: [] };
+  const tree: LocalTree = { files: new Map(), directories: new Map(), skipped: [] };
   const readDirectory = async (dir: string): Promise<void> => {
     const here = dir === "" ? root : `${root}/${dir}`;
     const before = await fs.lstat(here, { bigint: true });
     const entries = await fs.readdir(here, { withFileTypes: true });
     const after = await fs.lstat(here, { bigint: true });
     if (dir !== "" && (!after.isDirectory() || after.ino !== before.ino)) return;
+    tree.directories.set(dir, { isEmpty: entries.length === 0 });
     if (entries.some((entry) => entry.name === ".gitignore" && entry.isFile()))
       rules.add(dir, (await readPlainly(node, `${here}/.gitignore`)).bytes.toString());
     for (const entry of entries) {
@@ -43,18 +49,14 @@ export async function readLocalTree(
       const isDirectory = entry.isDirectory();
       if (rules.ignores(path, { isDirectory })) continue;
       if (isDirectory) await readDirectory(path);
-      else await look(path, entry.isFile());
+      else await look(path, entry);
     }
   };
-  const look = async (path: string, isFile: boolean): Promise<void> => {
-    const reason = !isFile
-      ? "only files are synced"
-      : path.includes("\ufffd")
-        ? "its name is not UTF-8"
-        : undefined;
-    if (reason !== undefined) return void tree.skipped.push({ path, reason });
+  const look = async (path: string, entry: Dirent): Promise<void> => {
     try {
-      tree.files.set(path, await describe(node, { root, path, known: state.files.get(path) }));
+      const found = await lookAt(node, { root, path, entry, known: state.files.get(path) });
+      if (typeof found === "string") tree.skipped.push({ path, reason: found });
+      else tree.files.set(path, found);
     } catch (error) {
       tree.skipped.push({ path, reason: error instanceof Error ? error.message : String(error) });
     }
@@ -63,10 +65,27 @@ export async function readLocalTree(
   return tree;
 }
 
-async function describe(
-  node: NodeParts,
-  { root, path, known }: { root: string; path: string; known: { id: string; local: LocalStamp } | undefined },
-): Promise<LocalFile> {
+interface Looked {
+  readonly root: string;
+  readonly path: string;
+  readonly entry: Dirent;
+  readonly known: { id: string; local: LocalStamp } | undefined;
+}
+
+/** A file or a link, or why it is not synced. */
+async function lookAt(node: NodeParts, looked: Looked): Promise<LocalFile | string> {
+  const { path, entry } = looked;
+  if (path.includes("\ufffd")) return "its name is not UTF-8";
+  if (entry.isFile()) return describe(node, looked);
+  if (!entry.isSymbolicLink()) return "only files and links are synced";
+  const link = await node.fs.readlink(`${looked.root}/${path}`);
+  const reason = whyNotLink(path, link);
+  if (reason !== undefined) return reason;
+  const stats = await node.fs.lstat(`${looked.root}/${path}`, { bigint: true });
+  return { id: linkId(link), link, stamp: stampOf(stats, Date.now()), size: 0, mode: modeOf(stats) };
+}
+
+async function describe(node: NodeParts, { root, path, known }: Looked): Promise<LocalFile> {
   const full = `${root}/${path}`;
   const found = await node.fs.lstat(full, { bigint: true });
   const size = Number(found.size);
@@ -96,13 +115,13 @@ export function stampOf(stats: BigIntStats, hashedAt: number): LocalStamp {
   return { size: Number(stats.size), mtimeNs: String(stats.mtimeNs), ino: String(stats.ino), hashedAt };
 }
 
-/** What of the permissions is synced: whether it may be executed. */
+/** What of the permissions counts as a change: whether it may be executed. The others go along with the content. */
 export function markOf({ mode }: { mode: bigint }): ":x" | ":-" {
   return mode & 0o100n ? ":x" : ":-";
 }
 
 function modeOf(stats: BigIntStats): string {
-  return markOf(stats) === ":x" ? "0755" : "0644";
+  return (Number(stats.mode) & 0o777).toString(8).padStart(4, "0");
 }
 
 /** A file's bytes, and its facts as of then; never those of what a link leads to. */

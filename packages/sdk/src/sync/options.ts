@@ -30,6 +30,6 @@ export interface SyncResult {
   unchanged: number;
   /** Changed on both sides: neither was touched. */
   conflicts: Skipped[];
-  /** Left as they are, each with the reason: links, names that are not UTF-8, what the direction does not allow. */
+  /** Left as they are, each with the reason: links that lead out, empty directories, what the direction does not allow. */
   skipped: Skipped[];
 }

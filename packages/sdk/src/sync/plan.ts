@@ -2,7 +2,7 @@ export type Direction = "up" | "down" | "both";
 
 /** A file on one side: what it holds. Equal ids are equal files. */
 interface Side {
-  /** Of the content, and of whether it may be executed. */
+  /** Of the content, and of whether it may be executed; of a link, where it leads. */
   readonly id: string;
 }
 

@@ -9,21 +9,32 @@ import {
 } from "@holdfast/protocol/file-batch";
 import type { Files } from "../files.ts";
 import type { Scope } from "../scope.ts";
+import { whyNotLink } from "./links.ts";
 
 export interface RemoteFile {
   readonly etag: string;
   readonly sizeBytes: number;
   readonly mark: ":x" | ":-";
+  /** Where it leads, if it is a symlink. */
+  readonly link?: string;
 }
 
 export interface RemoteTree {
   readonly files: Map<string, RemoteFile>;
+  /** Each with whether nothing is in it. */
+  readonly directories: Map<string, { isEmpty: boolean }>;
   readonly skipped: { path: string; reason: string }[];
 }
 
 export interface Upload {
   readonly entry: BatchEntry;
   readonly bytes: Uint8Array;
+}
+
+/** A file of any size, which is read as it is sent. */
+export interface LargeUpload {
+  readonly entry: BatchEntry;
+  readonly content: Blob;
 }
 
 // Deeper trees than this are no project's.
@@ -45,7 +56,7 @@ export class RemoteDirectory {
 
   /** All files below it, without a look into them; `undefined` if there is no such directory. */
   async tree(): Promise<RemoteTree | undefined> {
-    const tree: RemoteTree = { files: new Map(), skipped: [] };
+    const tree: RemoteTree = { files: new Map(), directories: new Map(), skipped: [] };
     try {
       const options = { depth: DEPTH, signal: this.#signal };
       for await (const info of this.#files.list(this.root, options)) this.#add(tree, info);
@@ -84,30 +95,26 @@ export class RemoteDirectory {
   }
 
   /** Many changes in one request, each with what became of it. */
-  async apply(uploads: readonly Upload[]): Promise<BatchResult[]> {
-    const { client, path } = this.#scope;
+  apply(uploads: readonly Upload[]): Promise<BatchResult[]> {
     const parts = uploads.flatMap(({ entry, bytes }) => [batchHeader(entry), bytes]);
+    return this.#apply(new Blob(parts as BlobPart[]));
+  }
+
+  async applyLarge({ entry, content }: LargeUpload): Promise<BatchResult | undefined> {
+    return (await this.#apply(behind(batchHeader(entry), content)))[0];
+  }
+
+  async #apply(body: Blob | ReadableStream<Uint8Array>): Promise<BatchResult[]> {
+    const { client, path } = this.#scope;
     const call = {
       method: "POST",
       path: `${path}/files/batch`,
       query: { root: this.root },
-      body: new Blob(parts as BlobPart[]),
+      body,
       again: "never", // what was done the first time would be a conflict with itself
       signal: this.#signal,
     } as const;
     return (await client.json<{ results: BatchResult[] }>(call)).body.results;
-  }
-
-  /** A file too large for a batch. */
-  async write(path: string, content: Blob, options: { expected: string | null; mode: string }) {
-    const { expected, mode } = options;
-    return this.#files.write(`${this.root}/${path}`, content, {
-      root: this.root,
-      parents: true,
-      mode: Number.parseInt(mode, 8),
-      signal: this.#signal,
-      ...(expected === null ? { ifAbsent: true } : { ifMatch: expected }),
-    });
   }
 
   open(path: string) {
@@ -119,13 +126,38 @@ export class RemoteDirectory {
   }
 
   #add(tree: RemoteTree, info: FileInfo): void {
-    if (info.type === "directory") return;
     const path = info.path.slice(this.root === "/" ? 1 : this.root.length + 1);
+    // Each directory comes before what is in it.
+    tree.directories.set(path.slice(0, Math.max(0, path.lastIndexOf("/"))), { isEmpty: false });
+    if (info.type === "directory") return void tree.directories.set(path, { isEmpty: true });
+    const reason = whyNot(info, path);
+    if (reason !== undefined) return void tree.skipped.push({ path, reason });
     const mark = Number.parseInt(info.mode, 8) & 0o100 ? ":x" : ":-";
-    if (info.type !== "file") tree.skipped.push({ path, reason: "only files are synced" });
-    else if (info.pathBase64 !== undefined) tree.skipped.push({ path, reason: "its name is not UTF-8" });
-    else tree.files.set(path, { etag: info.etag, sizeBytes: info.sizeBytes, mark });
+    const { etag, target } = info;
+    if (target !== undefined) tree.files.set(path, { etag, sizeBytes: 0, mark, link: target });
+    else tree.files.set(path, { etag, sizeBytes: info.sizeBytes, mark });
   }
+}
+
+/** Not a blob of the two: not every runtime has those of a part that is a file. */
+function behind(header: Uint8Array, content: Blob): ReadableStream<Uint8Array> {
+  const reader = content.stream().getReader();
+  return new ReadableStream<Uint8Array>({
+    start: (to) => to.enqueue(header),
+    async pull(to) {
+      const { value, done } = await reader.read();
+      if (done) to.close();
+      else to.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}
+
+function whyNot({ type, pathBase64, target = "", targetBase64 }: FileInfo, path: string): string | undefined {
+  if (type !== "file" && type !== "symlink") return "only files and links are synced";
+  if (pathBase64 !== undefined) return "its name is not UTF-8";
+  if (targetBase64 !== undefined) return "where it leads is not UTF-8";
+  return type === "symlink" ? whyNotLink(path, target) : undefined;
 }
 
 async function joined(content: AsyncIterable<Uint8Array>, size: number): Promise<Uint8Array> {

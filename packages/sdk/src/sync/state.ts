@@ -3,7 +3,7 @@ import type { NodeParts } from "./node.ts";
 
 /** One file as it was on both sides when it was last synced. */
 export interface Noted {
-  /** Of its content, and of whether it may be executed. */
+  /** Of its content, and of whether it may be executed; of a link, where it leads. */
   readonly id: string;
   readonly etag: string;
   readonly local: LocalStamp;

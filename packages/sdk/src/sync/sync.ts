@@ -2,10 +2,11 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import type { Files } from "../files.ts";
 import type { Scope } from "../scope.ts";
 import { IgnoreRules } from "./ignore.ts";
+import { linkId } from "./links.ts";
 import { type LocalTree, readLocalTree } from "./local.ts";
 import { LocalDirectory } from "./local-directory.ts";
 import { type NodeParts, nodeParts } from "./node.ts";
-import type { SyncOptions, SyncResult } from "./options.ts";
+import type { Skipped, SyncOptions, SyncResult } from "./options.ts";
 import { type Direction, decide, type Step } from "./plan.ts";
 import { RemoteDirectory, type RemoteTree } from "./remote.ts";
 import { defaultStateFile, SyncState } from "./state.ts";
@@ -34,7 +35,8 @@ export async function sync(
   checkNotEmptied(state, trees, options);
   const result: SyncResult = {
     ...{ uploaded: [], downloaded: [], deletedRemote: [], deletedLocal: [] },
-    ...{ unchanged: 0, conflicts: [], skipped: [...trees.local.skipped, ...trees.remote.skipped] },
+    ...{ unchanged: 0, conflicts: [] },
+    skipped: [...trees.local.skipped, ...trees.remote.skipped, ...emptyOnes(trees, direction)],
   };
   const plan = planOf({ trees, state, direction, delete: options.delete ?? false, result });
   if (plan.upload.length > 0) await remote.makeRoot();
@@ -74,13 +76,15 @@ async function readTrees(
       rules.add(file.path.replace(/\/?\.gitignore$/, ""), new TextDecoder().decode(bytes));
   for (const path of [...here.files.keys()]) if (rules.ignoresFile(path)) here.files.delete(path);
   for (const path of [...there.files.keys()]) if (rules.ignoresFile(path)) there.files.delete(path);
+  for (const path of [...there.directories.keys()])
+    if (path !== "" && rules.ignoresDirectory(path)) there.directories.delete(path);
   const skipped = there.skipped.filter(({ path }) => !rules.ignoresFile(path));
   const remoteIds = await remoteIdsOf({ here, there, remote, state });
   return { local: here, remote: { ...there, skipped }, remoteIds };
 }
 
 function nothingAt(root: string, direction: Direction): RemoteTree {
-  if (direction !== "down") return { files: new Map(), skipped: [] };
+  if (direction !== "down") return { files: new Map(), directories: new Map(), skipped: [] };
   throw new HoldfastError("not_found", `there is no directory ${root} in the sandbox`, {
     hint: "check the path; nothing was changed here",
     started: "no",
@@ -99,7 +103,8 @@ async function remoteIdsOf(parts: {
   const unknown: string[] = [];
   for (const [path, file] of there.files) {
     const noted = state.files.get(path);
-    if (noted?.etag === file.etag) ids.set(path, noted.id);
+    if (file.link !== undefined) ids.set(path, linkId(file.link));
+    else if (noted?.etag === file.etag) ids.set(path, noted.id);
     else if (noted !== undefined || here.files.has(path)) unknown.push(path);
   }
   for (const [path, { etag, sha256 }] of await remote.hashes(unknown)) {
@@ -109,6 +114,18 @@ async function remoteIdsOf(parts: {
     there.files.set(path, { ...file, etag });
   }
   return ids;
+}
+
+/** Directories that one side has and the other does not get, because nothing is in them. */
+function emptyOnes({ local, remote }: Trees, direction: Direction): Skipped[] {
+  const missing = (from: LocalTree | RemoteTree, to: LocalTree | RemoteTree): Skipped[] =>
+    [...from.directories]
+      .filter(([path, { isEmpty }]) => isEmpty && path !== "" && !to.directories.has(path))
+      .map(([path]) => ({ path: `${path}/`, reason: "empty directories are not synced" }));
+  return [
+    ...(direction === "down" ? [] : missing(local, remote)),
+    ...(direction === "up" ? [] : missing(remote, local)),
+  ];
 }
 
 type Plan = Record<"upload" | "download" | "delete-remote" | "delete-local", Job[]>;

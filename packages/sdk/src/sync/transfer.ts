@@ -1,9 +1,9 @@
 import { HoldfastError } from "@holdfast/protocol/errors";
-import { MAX_BATCHED_BYTES } from "@holdfast/protocol/file-batch";
+import { type BatchResult, MAX_BATCHED_BYTES } from "@holdfast/protocol/file-batch";
 import type { LocalFile } from "./local.ts";
 import type { LocalDirectory } from "./local-directory.ts";
 import type { RemoteDirectory, RemoteFile, Upload } from "./remote.ts";
-import type { SyncState } from "./state.ts";
+import type { Noted, SyncState } from "./state.ts";
 
 /** One file that is to be made the same on both sides. */
 export interface Job {
@@ -48,13 +48,7 @@ export async function upload(transfer: Transfer, jobs: readonly Job[]): Promise<
     }
     const results = sent.length === 0 ? [] : await remote.apply(sent.map(({ upload }) => upload));
     sent.forEach(({ job }, index) => {
-      const result = results[index];
-      const outcome =
-        result === undefined ? failed("the sandbox did not say what became of it") : outcomeOf(result);
-      if (outcome.done && job.local !== undefined && result !== undefined && "etag" in result)
-        state.note(job.path, { id: job.local.id, etag: result.etag ?? "", local: job.local.stamp });
-      else if (outcome.done) state.forget(job.path);
-      transfer.onOutcome(job, outcome);
+      conclude(transfer, job, results[index]);
     });
     await state.save();
   }
@@ -64,7 +58,9 @@ export async function download(transfer: Transfer, jobs: readonly Job[]): Promis
   const { remote, state } = transfer;
   for (const batch of batchesOf(jobs, ({ remote }) => remote?.sizeBytes ?? 0)) {
     const isLarge = ({ remote }: Job) => (remote?.sizeBytes ?? 0) > MAX_BATCHED_BYTES;
-    const small = new Map(batch.filter((job) => !isLarge(job)).map((job) => [job.path, job]));
+    const isLink = ({ remote }: Job) => remote?.link !== undefined;
+    const small = new Map(batch.filter((job) => !isLarge(job) && !isLink(job)).map((job) => [job.path, job]));
+    for (const job of batch.filter(isLink)) await downloadLink(transfer, job);
     for (const job of batch.filter(isLarge)) await downloadLarge(transfer, job);
     for await (const { file, bytes } of remote.read([...small.keys()], "content")) {
       const job = small.get(file.path);
@@ -93,19 +89,20 @@ export async function deleteLocal(
 }
 
 async function uploadLarge(transfer: Transfer, job: Job): Promise<void> {
-  const { local, remote, state, onOutcome } = transfer;
-  const file = job.local;
-  if (file === undefined) return;
-  try {
-    const expected = job.remote?.etag ?? null;
-    const written = await remote.write(job.path, await local.blobOf(job.path), { expected, mode: file.mode });
-    if (!(await local.isAsSeen(job))) return onOutcome(job, changedMeanwhile("here"));
-    state.note(job.path, { id: file.id, etag: written.etag, local: file.stamp });
-    onOutcome(job, DONE);
-  } catch (error) {
-    if (!(error instanceof HoldfastError) || error.code !== "precondition_failed") throw error;
-    onOutcome(job, changedMeanwhile("in the sandbox"));
-  }
+  const { local, remote, onOutcome } = transfer;
+  const result = await remote.applyLarge(await local.largeUploadOf(job));
+  if (!(await local.isAsSeen(job))) return onOutcome(job, changedMeanwhile("here"));
+  conclude(transfer, job, result);
+}
+
+/** What became of it in the sandbox; done, it is in the books. */
+function conclude({ state, onOutcome }: Transfer, job: Job, result: BatchResult | undefined): void {
+  const outcome =
+    result === undefined ? failed("the sandbox did not say what became of it") : outcomeOf(result);
+  if (outcome.done && job.local !== undefined && result !== undefined && "etag" in result)
+    state.note(job.path, { id: job.local.id, etag: result.etag ?? "", local: job.local.stamp });
+  else if (outcome.done) state.forget(job.path);
+  onOutcome(job, outcome);
 }
 
 async function downloadLarge(transfer: Transfer, job: Job): Promise<void> {
@@ -113,20 +110,36 @@ async function downloadLarge(transfer: Transfer, job: Job): Promise<void> {
   await put(transfer, job, { content: stream as unknown as AsyncIterable<Uint8Array>, mode, etag });
 }
 
+async function downloadLink(transfer: Transfer, job: Job): Promise<void> {
+  const { link = "", etag = "" } = job.remote ?? {};
+  await placed(transfer, job, { etag, place: () => transfer.local.putLink(job, link) });
+}
+
 async function put(
-  { local, state, onOutcome }: Transfer,
+  transfer: Transfer,
   job: Job,
   {
     etag,
     ...file
   }: { content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>; mode: number; etag: string },
 ): Promise<void> {
+  await placed(transfer, job, { etag, place: () => transfer.local.put(job, file) });
+}
+
+/** Of one file, and no reason to leave the others. */
+const REFUSALS: readonly string[] = ["forbidden", "wrong_state"];
+
+async function placed(
+  { state, onOutcome }: Transfer,
+  job: Job,
+  { etag, place }: { etag: string; place: () => Promise<Omit<Noted, "etag"> | undefined> },
+): Promise<void> {
   try {
-    const noted = await local.put(job, file);
+    const noted = await place();
     if (noted !== undefined) state.note(job.path, { ...noted, etag });
     onOutcome(job, noted === undefined ? changedMeanwhile("here") : DONE);
   } catch (error) {
-    if (!(error instanceof HoldfastError) || error.code !== "forbidden") throw error;
+    if (!(error instanceof HoldfastError) || !REFUSALS.includes(error.code)) throw error;
     onOutcome(job, failed(error.message));
   }
 }

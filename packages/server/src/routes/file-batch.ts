@@ -14,10 +14,11 @@ const apply = createRoute({
   operationId: "applyFileBatch",
   method: "post",
   path: "/sandboxes/{id}/files/batch",
-  summary: "Write and delete many small files, each only if it is what the sender takes it for",
+  summary: "Write and delete many files and links, each only if it is what the sender takes it for",
   description:
-    `${FORM} Headers are \`{ op: "write", path, expected, sizeBytes, mode }\` and \`{ op: "delete", path, expected }\`; ` +
-    "`path` is below the root, and `expected` the etag that the file must have, or `null` if there must be none.",
+    `${FORM} Headers are \`{ op: "write", path, expected, sizeBytes, mode }\`, \`{ op: "link", path, expected, target }\` ` +
+    'for a symlink, and `{ op: "delete", path, expected }`; `path` is below the root, with no link on its way, and ' +
+    "`expected` the etag that what is there must have, or `null` if there must be nothing.",
   request: { params: byId, query: BatchRoot, headers: workHeaders, body: { content: bytes } },
   responses: { 200: answer("what became of each", BatchResults), ...refusals },
 });
