@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DockerDaemon, missingDocker, startDockerDaemon } from "@holdfast/testkit";
@@ -91,9 +91,10 @@ onDocker(
     const local = mkdtempSync(join(tmpdir(), "holdfast-docker-sync-"));
     try {
       writeFileSync(join(local, "file"), "2\n");
+      symlinkSync("file", join(local, "link"));
       const sync = () =>
         sandbox.files.sync(local, "/workspace/app", { stateFile: `${local}.json`, direction: "both" });
-      expect((await sync()).conflicts).toMatchObject([{ path: "file" }]);
+      expect(await sync()).toMatchObject({ conflicts: [{ path: "file" }], uploaded: ["link"] });
       await sandbox.files.write("/workspace/app/file", "2\n");
       await sandbox.files.write("/workspace/app/new", "of the container\n");
       expect(await sync()).toMatchObject({ conflicts: [], uploaded: [], downloaded: ["new"] });
@@ -102,7 +103,7 @@ onDocker(
       for (const path of [local, `${local}.json`]) rmSync(path, { recursive: true, force: true });
     }
     const { branch, files } = await sandbox.git.status("/workspace/app");
-    expect([branch, files.map(({ path }) => path).sort()]).toEqual(["main", ["file", "new"]]);
+    expect([branch, files.map(({ path }) => path).sort()]).toEqual(["main", ["file", "link", "new"]]);
     expect(JSON.stringify(await sandbox.git.diff("/workspace/app"))).toContain("+2");
     await sandbox.delete();
   },

@@ -98,6 +98,7 @@ test("both ways: each side's changes go to the other, a conflict is told and tou
   const { local, sync, write, read, remoteRead, remoteWrite } = newPair("both");
   for (const path of ["a", "b", "c", "d", "e", "f", "g", "h", "i"]) write(path, "base\n");
   symlinkSync("a", join(local, "j"));
+  for (const path of ["k", "l/deep/x", "m/deep/x", "n"]) write(path, "base\n");
   await sync();
   write("a", "ours\n");
   await remoteWrite("b", "theirs\n");
@@ -113,13 +114,20 @@ test("both ways: each side's changes go to the other, a conflict is told and tou
   await sandbox.exec("ln -sf ../h h; rm i && ln -s b i", { cwd: "/workspace/both" });
   rmSync(join(local, "j"));
   write("j", "ours\n");
+  // A file becomes a directory, and a directory a file, on either side.
+  rmSync(join(local, "k"));
+  write("k/deep/x", "ours\n");
+  rmSync(join(local, "l"), { recursive: true });
+  write("l", "ours\n");
+  const turned = "rm -r m n && echo theirs > m && mkdir n && echo theirs > n/x";
+  expect(await sandbox.exec(turned, { cwd: "/workspace/both" })).toMatchObject({ exitCode: 0 });
   const told = await sync({ direction: "both", delete: true });
   expect(told).toEqual({
     ...none,
-    uploaded: ["a", "g", "j"],
-    downloaded: ["i", "b", "new/deep"],
-    deletedRemote: ["d"],
-    deletedLocal: ["e"],
+    uploaded: ["a", "g", "j", "k/deep/x", "l"],
+    downloaded: ["i", "b", "m", "n/x", "new/deep"],
+    deletedRemote: ["d", "k", "l/deep/x"],
+    deletedLocal: ["e", "m/deep/x", "n"],
     unchanged: 0,
     conflicts: [
       { path: "c", reason: "it was changed on both sides" },
@@ -127,6 +135,9 @@ test("both ways: each side's changes go to the other, a conflict is told and tou
     ],
     skipped: [{ path: "h", reason: "it leads out of the directory, to ../h" }],
   });
+  expect([await remoteRead("k/deep/x"), await remoteRead("l"), read("m"), read("n/x")]).toEqual([
+    ...["ours\n", "ours\n", "theirs\n", "theirs\n"],
+  ]);
   expect([readlinkSync(join(local, "i")), read("h")]).toEqual(["b", "base\n"]);
   const links = "readlink g i j h; cat j a";
   expect((await sandbox.exec(links, { cwd: "/workspace/both" })).stdout).toBe("a\nb\n../h\nours\nours\n");

@@ -4,7 +4,7 @@ import { about } from "../files/failures.ts";
 import { statIfAny } from "../files/fs-calls.ts";
 import { joined, openSpot, type Target } from "../files/paths.ts";
 import type { Pending } from "../files/pending.ts";
-import { deleteFile } from "../files/remove.ts";
+import { deleteEmptyParents, deleteFile } from "../files/remove.ts";
 import { writeFile } from "../files/write.ts";
 import { putLink } from "./put-link.ts";
 
@@ -41,7 +41,7 @@ export async function told<T extends object>(path: string, work: () => Promise<T
 }
 
 /** Where an entry is. No link is followed: who syncs means the tree as it is, not what it leads to. */
-export function targetOf(root: string, path: string): Target {
+export function targetOf(root: string, path: string): Target & { root: Buffer } {
   const top = Buffer.from(root.replace(/(?<=.)\/+$/, ""));
   return { path: joined(top, Buffer.from(path)), root: top, links: "never" };
 }
@@ -86,6 +86,8 @@ async function apply({ entry, content, call, pending }: Step): Promise<{ etag?: 
       checkConditions(target.path, statIfAny(spot.dirFd, spot.name), conditions);
     }
     await deleteFile(target, { recursive: false });
+    // A batch knows of no directories: one is there for its files.
+    deleteEmptyParents(target);
     return {};
   });
 }

@@ -113,6 +113,16 @@ test("each entry stands for itself: conditions, and ways out of the root; a body
     readlinkSync(join(root, "sub/up")),
   ]).toEqual([[], "a file now", "../dir"]);
 
+  // A deletion takes along what is empty then, and never the root.
+  const small = mkdtempSync(join(keeper.dir, "small-"));
+  const [one, other] = (await apply(small, Buffer.concat([write("d/1", ""), write("d/e/f/2", "")]))).results;
+  const gone = (path: string, expected: string) =>
+    apply(small, batchHeader({ op: "delete", path, expected }));
+  await gone("d/e/f/2", other.etag);
+  expect(readdirSync(small, { recursive: true })).toEqual(["d", join("d", "1")]);
+  await gone("d/1", one.etag);
+  expect(readdirSync(small)).toEqual([]);
+
   const before = readdirSync(root);
   for (const path of ["../x", "/etc/x", "a/../../x", "a//b", "."])
     expect([path, (await apply(root, write(path, "x"))).error.code]).toEqual([path, "invalid_argument"]);

@@ -22,6 +22,18 @@ export async function deleteFile(target: Target, { recursive }: { recursive: boo
   else removeDirectory(spot.dirFd, spot.name);
 }
 
+/** Removes the directories above a path that are empty, up to its root. */
+export function deleteEmptyParents({ path, ...rest }: Target & { root: Buffer }): void {
+  try {
+    for (let end = path.lastIndexOf(0x2f); end > rest.root.length; end = path.lastIndexOf(0x2f, end - 1)) {
+      using spot = openSpot({ ...rest, path: path.subarray(0, end) });
+      removeDirectory(spot.dirFd, spot.name);
+    }
+  } catch (error) {
+    if (!(error instanceof FsError)) throw error; // something is in it, or it is not there any more
+  }
+}
+
 /** Removes a file, or a directory with all it has. Symlinks are removed, never followed; what is gone already is fine. */
 export async function removeTree({ dirFd, name }: Place, turns = new Turns()): Promise<void> {
   await turns.next();

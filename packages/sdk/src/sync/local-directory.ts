@@ -103,11 +103,18 @@ export class LocalDirectory {
     }
   }
 
-  /** False if it is another file by now than was looked at. */
+  /** With the directories that are empty then. False if it is another file by now than was looked at. */
   async remove(job: Job): Promise<boolean> {
+    const { fs, path: paths } = this.#node;
     if (!(await this.isAsSeen(job))) return false;
-    await this.#checkInside(this.#node.path.dirname(`${this.root}/${job.path}`), job.path);
-    await this.#node.fs.unlink(`${this.root}/${job.path}`);
+    let dir = paths.dirname(`${this.root}/${job.path}`);
+    await this.#checkInside(dir, job.path);
+    await fs.unlink(`${this.root}/${job.path}`);
+    for (let isEmpty = true; isEmpty && dir.length > this.root.length; dir = paths.dirname(dir))
+      isEmpty = await fs.rmdir(dir).then(
+        () => true,
+        () => false, // something is in it, or may be
+      );
     return true;
   }
 

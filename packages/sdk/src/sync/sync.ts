@@ -182,10 +182,11 @@ async function carryOut(
       options.onProgress?.({ done, total, path: job.path });
     },
   });
-  await upload(transfer(result.uploaded), plan.upload);
-  await download(transfer(result.downloaded), plan.download);
+  // Deletions first: a file may have become a directory, or the other way round.
   await upload(transfer(result.deletedRemote), plan["delete-remote"]);
   await deleteLocal(transfer(result.deletedLocal), plan["delete-local"]);
+  await upload(transfer(result.uploaded), plan.upload);
+  await download(transfer(result.downloaded), plan.download);
 }
 
 async function realDirectory(node: NodeParts, dir: string, direction: Direction): Promise<string> {
@@ -194,6 +195,7 @@ async function realDirectory(node: NodeParts, dir: string, direction: Direction)
     return await node.fs.realpath(dir);
   } catch (cause) {
     throw new HoldfastError("invalid_argument", `${dir} cannot be synced: ${(cause as Error).message}`, {
+      hint: "name a directory of this machine first, then the sandbox's; `down` makes one that is missing",
       cause,
       started: "no",
     });

@@ -18,7 +18,8 @@ const apply = createRoute({
   description:
     `${FORM} Headers are \`{ op: "write", path, expected, sizeBytes, mode }\`, \`{ op: "link", path, expected, target }\` ` +
     'for a symlink, and `{ op: "delete", path, expected }`; `path` is below the root, with no link on its way, and ' +
-    "`expected` the etag that what is there must have, or `null` if there must be nothing.",
+    "`expected` the etag that what is there must have, or `null` if there must be nothing. A deletion takes directories " +
+    "along that are empty then.",
   request: { params: byId, query: BatchRoot, headers: workHeaders, body: { content: bytes } },
   responses: { 200: answer("what became of each", BatchResults), ...refusals },
 });
