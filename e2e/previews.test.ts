@@ -308,6 +308,36 @@ test("a visit starts a stopped sandbox only if that was wanted", async () => {
   expect((await sandbox.refresh()).state).toBe("running");
 });
 
+test("a domain of one's own is one setting; what the proxy in front says of the visitor counts", async () => {
+  await startApp();
+  await server.signal("SIGTERM");
+  const domain = ["--preview-url", "https://preview.example.com", "--preview-port", String(previewPort)];
+  const proxied = await TestServer.start({ dataDir: server.dataDir, args: domain });
+  try {
+    const same = await Sandbox.get(sandbox.id, proxied.at);
+    const { url, cookieUrl = "" } = await same.ports.expose(3000);
+    const name = `${host.split(".")[0]}.preview.example.com`;
+    expect(url).toBe(`https://${name}/`);
+    const client = await visit();
+    client.say(`GET / HTTP/1.1\r\nHost: ${name}\r\nX-Forwarded-For: 203.0.113.7\r\n\r\n`);
+    await client.until("\r\n\r\n");
+    expect(pairs(JSON.parse(await client.until("}")).rawHeaders)).toEqual([
+      ["host", "localhost:3000"],
+      ["x-forwarded-for", "203.0.113.7, 127.0.0.1"],
+      ["x-forwarded-host", name],
+      ["x-forwarded-proto", "https"],
+    ]);
+    client.say(`GET /moved HTTP/1.1\r\nHost: ${name}\r\n\r\n`);
+    expect(await client.until("0\r\n\r\n")).toContain(`location: https://${name}/there\r\n`);
+    const { host: plain, search } = new URL(cookieUrl);
+    client.say(`GET /${search} HTTP/1.1\r\nHost: ${plain}\r\n\r\n`);
+    expect(await client.until("\r\n\r\n")).toMatch(/set-cookie: .*; Secure\r\n/);
+    expect(await ask(`GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).toContain("HTTP/1.1 404");
+  } finally {
+    await proxied.signal("SIGTERM");
+  }
+});
+
 async function startApp(): Promise<void> {
   const stdin = readFileSync(`${import.meta.dir}/preview-app.mjs`, "utf8");
   await sandbox.exec("cat > app.mjs", { stdin });
