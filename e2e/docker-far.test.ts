@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DockerDaemon, missingDocker, startDockerDaemon } from "@holdfast/testkit";
@@ -55,6 +55,47 @@ onDocker(
     // The keeper's program stays, for the sandboxes to come.
     const names = (Volumes ?? []).map(({ Name }) => Name.replace(/-[0-9a-f]{16}$/, ""));
     expect([left, names]).toEqual([[], ["hf-keeper"]]);
+  },
+  120_000,
+);
+
+onDocker(
+  "files, watch, sync, previews and forks are the same there",
+  async () => {
+    const { busybox: image } = daemon.images;
+    const sandbox = await Sandbox.create({ name: "far-work", image, network: "none" }, server.at);
+    const watch = sandbox.watch("/workspace");
+    expect((await watch.next()).value).toMatchObject({ type: "ready" });
+    const local = mkdtempSync(join(tmpdir(), "holdfast-far-"));
+    try {
+      const large = Buffer.alloc(20_000_000, "far");
+      writeFileSync(join(local, "large"), large);
+      writeFileSync(join(local, "index.html"), "hello from afar\n");
+      const stateFile = `${local}.json`;
+      const up = await sandbox.files.sync(local, "/workspace/app", { stateFile });
+      expect(up.uploaded).toEqual(["index.html", "large"]);
+      for await (const event of watch) if ("path" in event && event.path === "/workspace/app/large") break;
+      expect(Buffer.compare(await sandbox.files.read("/workspace/app/large"), large)).toBe(0);
+      await sandbox.exec("cd app && rm large && echo new > new");
+      const both = await sandbox.files.sync(local, "/workspace/app", {
+        ...{ stateFile, direction: "both", delete: true },
+      });
+      expect(both).toMatchObject({ downloaded: ["new"], deletedLocal: ["large"], unchanged: 1 });
+      expect(readFileSync(join(local, "new"), "utf8")).toBe("new\n");
+    } finally {
+      for (const path of [local, `${local}.json`]) rmSync(path, { recursive: true, force: true });
+    }
+    const web = await sandbox.startProcess(["httpd", "-f", "-p", "127.0.0.1:3000"], {
+      cwd: "/workspace/app",
+    });
+    await web.waitForPort(3000);
+    const { host, port } = new URL((await sandbox.ports.expose(3000)).url);
+    const page = await fetch(`http://127.0.0.1:${port}/`, { headers: { Host: host } });
+    expect(await page.text()).toBe("hello from afar\n");
+    const [twin] = await sandbox.fork(1);
+    await sandbox.exec("echo changed > app/new");
+    expect(await twin?.files.readText("/workspace/app/new")).toBe("new\n");
+    await Promise.all([sandbox, twin].map((one) => one?.delete({ force: true })));
   },
   120_000,
 );
