@@ -7,14 +7,14 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
+import { hashOf, sourceFiles } from "./build-inputs.ts";
 
 const root = join(import.meta.dir, "..");
 const outDir = join(root, "build", "cli");
@@ -30,7 +30,8 @@ const flags = [
 ];
 
 const before = new Date();
-const stamp = hashOfInputs();
+// One package too many costs a build, one too few a wrong program.
+const stamp = hashOf({ files: sourceFiles("cli", "mcp", "sdk", "protocol"), settings: flags });
 if (!existsSync(program) || !existsSync(stampFile) || readFileSync(stampFile, "utf8") !== stamp) build();
 utimesSync(program, before, before);
 
@@ -49,25 +50,4 @@ function build(): void {
     rmSync(draft, { force: true });
   }
   writeFileSync(stampFile, stamp);
-}
-
-function hashOfInputs(): string {
-  const hasher = new Bun.CryptoHasher("sha256");
-  hasher.update(JSON.stringify([Bun.version, Bun.revision, process.arch, flags]));
-  for (const file of [...sourceFiles(), join(root, "package-lock.json")]) {
-    const bytes = readFileSync(file);
-    hasher.update(`\0${relative(root, file)}\0${bytes.length}\0`).update(bytes);
-  }
-  return hasher.digest("hex");
-}
-
-/** Of every package that the command line can be made of: one too many costs a build, one too few a wrong program. */
-function sourceFiles(): string[] {
-  return ["cli", "mcp", "sdk", "protocol"]
-    .map((name) => join(root, "packages", name, "src"))
-    .filter((dir) => existsSync(dir))
-    .flatMap((dir) => readdirSync(dir, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile() && !entry.name.includes(".test."))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
 }

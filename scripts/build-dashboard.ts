@@ -6,45 +6,24 @@
  * The hash is of everything that goes in, so what is built already is not built again; `build/dashboard/current` names
  * the latest. Prints its path.
  */
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { removeOldBundles } from "./old-bundles.ts";
+import { hashOf, sourceFiles } from "./build-inputs.ts";
+import { makeBundle } from "./bundles.ts";
 
 const root = join(import.meta.dir, "..");
 const source = join(root, "packages/dashboard/src");
 const outDir = join(root, "build", "dashboard");
 
-const hash = hashOfInputs();
-const built = join(outDir, hash);
-const isNew = !existsSync(built);
-if (isNew) await build();
-makeCurrent();
-if (isNew) removeOldBundles(outDir, hash);
-process.stdout.write(`${built}\n`);
+const files = [...sourceFiles("dashboard", "sdk", "protocol"), import.meta.path];
+process.stdout.write(`${await makeBundle(outDir, hashOf({ files, settings: [] }), build)}\n`);
 
-async function build(): Promise<void> {
+async function build(draft: string): Promise<void> {
   const started = performance.now();
-  const temporary = join(outDir, `.${hash}.${process.pid}`);
-  mkdirSync(temporary, { recursive: true });
-  try {
-    await bundle(temporary);
-    for (const name of readdirSync(temporary)) compress(join(temporary, name));
-    moveInto(temporary, built);
-  } finally {
-    rmSync(temporary, { recursive: true, force: true });
-  }
-  process.stderr.write(`built the dashboard ${hash} in ${Math.round(performance.now() - started)} ms\n`);
+  await bundle(draft);
+  for (const name of readdirSync(draft)) compress(join(draft, name));
+  process.stderr.write(`built the dashboard in ${Math.round(performance.now() - started)} ms\n`);
 }
 
 async function bundle(outdir: string): Promise<void> {
@@ -75,42 +54,4 @@ function compress(path: string): void {
   const bytes = readFileSync(path);
   writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }));
   writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
-}
-
-/** Another build of the same hash may have been faster: its result is as good as ours. */
-function moveInto(from: string, to: string): void {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (!existsSync(to)) throw error;
-  }
-}
-
-function makeCurrent(): void {
-  const path = join(outDir, "current");
-  if (existsSync(path) && readFileSync(path, "utf8") === `${hash}\n`) return;
-  utimesSync(built, new Date(), new Date()); // when it was last wanted: old-bundles.ts goes by it
-  const temporary = `${path}.${process.pid}`;
-  writeFileSync(temporary, `${hash}\n`);
-  renameSync(temporary, path);
-}
-
-function hashOfInputs(): string {
-  const hasher = new Bun.CryptoHasher("sha256");
-  hasher.update(Bun.version);
-  const files = [...sourceFiles(), join(root, "package-lock.json"), import.meta.path];
-  for (const file of files) {
-    const bytes = readFileSync(file);
-    hasher.update(`\0${relative(root, file)}\0${bytes.length}\0`).update(bytes);
-  }
-  return hasher.digest("hex").slice(0, 16);
-}
-
-function sourceFiles(): string[] {
-  return ["packages/dashboard/src", "packages/sdk/src", "packages/protocol/src"].flatMap((dir) =>
-    readdirSync(join(root, dir), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.includes(".test."))
-      .map((entry) => join(entry.parentPath, entry.name))
-      .sort(),
-  );
 }

@@ -7,23 +7,10 @@
  * The hash is of everything that goes in, so an existing bundle is never built again and never changed. The three that
  * were used last are kept; `build/keeper/current` names the latest. Prints the bundle's path.
  */
-import {
-  chmodSync,
-  closeSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import { basename, join, relative } from "node:path";
-import { removeOldBundles } from "./old-bundles.ts";
+import { chmodSync, closeSync, copyFileSync, mkdirSync, openSync, readSync } from "node:fs";
+import { basename, join } from "node:path";
+import { hashOf, sourceFiles } from "./build-inputs.ts";
+import { makeBundle } from "./bundles.ts";
 
 const root = join(import.meta.dir, "..");
 const outDir = join(root, "build", "keeper");
@@ -38,29 +25,18 @@ const flags = [
 
 const loader = interpreterOf(process.execPath);
 const libraries = librariesOf(process.execPath);
-const hash = hashOfInputs();
-const bundle = join(outDir, hash);
-const isNew = !existsSync(bundle);
-if (isNew) build();
-makeCurrent();
-if (isNew) removeOldBundles(outDir, hash);
-process.stdout.write(`${bundle}\n`);
+const files = [...sourceFiles("keeper", "protocol"), loader, ...libraries];
+process.stdout.write(`${await makeBundle(outDir, hashOf({ files, settings: flags }), build)}\n`);
 
-function build(): void {
+function build(draft: string): void {
   const started = performance.now();
-  progress(`building the keeper ${hash}`);
-  const temporary = join(outDir, `.${hash}.${process.pid}`);
-  mkdirSync(join(temporary, "lib"), { recursive: true });
-  try {
-    compile(join(temporary, "keeper"));
-    progress(`adding ${basename(loader)} and ${libraries.length} libraries`);
-    add(loader, join(temporary, "ld.so"));
-    for (const library of libraries) add(library, join(temporary, "lib", basename(library)));
-    for (const dir of [temporary, join(temporary, "lib")]) chmodSync(dir, 0o755);
-    moveInto(temporary, bundle);
-  } finally {
-    rmSync(temporary, { recursive: true, force: true });
-  }
+  progress("building the keeper");
+  mkdirSync(join(draft, "lib"));
+  compile(join(draft, "keeper"));
+  progress(`adding ${basename(loader)} and ${libraries.length} libraries`);
+  add(loader, join(draft, "ld.so"));
+  for (const library of libraries) add(library, join(draft, "lib", basename(library)));
+  for (const dir of [draft, join(draft, "lib")]) chmodSync(dir, 0o755);
   progress(`built in ${Math.round(performance.now() - started)} ms`);
 }
 
@@ -77,45 +53,6 @@ function compile(outfile: string): void {
 function add(from: string, to: string): void {
   copyFileSync(from, to);
   chmodSync(to, 0o755);
-}
-
-/** Another build of the same hash may have been faster: its result is as good as ours. */
-function moveInto(from: string, to: string): void {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (!existsSync(to)) throw error;
-  }
-}
-
-function makeCurrent(): void {
-  const path = join(outDir, "current");
-  if (existsSync(path) && readFileSync(path, "utf8") === `${hash}\n`) return;
-  utimesSync(bundle, new Date(), new Date()); // when it was last wanted: old-bundles.ts goes by it
-  const temporary = `${path}.${process.pid}`;
-  writeFileSync(temporary, `${hash}\n`);
-  renameSync(temporary, path);
-}
-
-function hashOfInputs(): string {
-  const hasher = new Bun.CryptoHasher("sha256");
-  hasher.update(JSON.stringify([Bun.version, Bun.revision, process.arch, flags]));
-  for (const file of [...sourceFiles(), join(root, "package-lock.json"), loader, ...libraries]) {
-    const bytes = readFileSync(file);
-    hasher
-      .update(`\0${file.startsWith(root) ? relative(root, file) : basename(file)}\0${bytes.length}\0`)
-      .update(bytes);
-  }
-  return hasher.digest("hex").slice(0, 16);
-}
-
-function sourceFiles(): string[] {
-  return ["packages/keeper/src", "packages/protocol/src"].flatMap((dir) =>
-    readdirSync(join(root, dir), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.includes(".test."))
-      .map((entry) => join(entry.parentPath, entry.name))
-      .sort(),
-  );
 }
 
 /** The dynamic loader that a program asks for: the segment PT_INTERP of a 64 bit little endian ELF file. */

@@ -6,6 +6,7 @@ import { TestServer } from "../../e2e/harness.ts";
 import type { Bench, Case } from "../bench.ts";
 import { bareSpawn } from "../floors.ts";
 import { timed } from "../measure.ts";
+import { fillPageCache } from "../memory.ts";
 
 const FILES = 64;
 const FORKS = 10;
@@ -20,6 +21,7 @@ export const forks: Case = {
   about: "Snapshots and forks",
   onlyIfNamed: true,
   async run(bench) {
+    await fillPageCache();
     for (const [kind, mkfs] of Object.entries(kinds)) {
       const place = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
       const disk = join(place, "disk");

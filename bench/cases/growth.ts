@@ -27,12 +27,7 @@ async function ticks(bench: Bench): Promise<void> {
   try {
     const measured = async (leases: number) => {
       inSqlite(path, leaseRows(leases));
-      const run = () => tick(store);
-      const { summaries } = await takeTurns([{ role: "ours", name: "ours", run }], {
-        rounds: 1_000,
-        signal: bench.signal,
-      });
-      return summaries[0] as Summary;
+      return summaryOfCalls(bench, 1_000, () => tick(store));
     };
     const counts = bench.isShort ? [1_000, 10_000] : [1_000, 10_000, 100_000];
     await flat(bench, "an idle tick of the reconciler, leases", counts, measured, 2);
@@ -58,18 +53,13 @@ async function lists(bench: Bench): Promise<void> {
       const missing = count - there;
       await timedEach(missing, 8, (i) => lifecycle.sandboxes.create({ name: `listed-${there + i}` }));
       there = count;
-      const run = async () => {
+      return summaryOfCalls(bench, 200, async () => {
         const { holdings } = await lifecycle.sandboxes.list({
           limit: 100,
           after: Math.floor(count / 2) - 100,
         });
         if (holdings.length !== 100) throw new Error(`a page had ${holdings.length} sandboxes`);
-      };
-      const { summaries } = await takeTurns([{ role: "ours", name: "ours", run }], {
-        rounds: 200,
-        signal: bench.signal,
       });
-      return summaries[0] as Summary;
     };
     await flat(
       bench,
@@ -94,17 +84,12 @@ async function logReads(bench: Bench): Promise<void> {
     const process = await sandbox.startProcess(`head -c ${mib * 1024 ** 2} /dev/zero`);
     await process.wait();
     const { log } = await process.info();
-    const run = async () => {
+    return summaryOfCalls(bench, 200, async () => {
       let seen = 0;
       for await (const event of process.logs({ since: log.nextOffset - window }))
         if (event.type === "stdout") seen += event.bytes.length;
       if (seen !== window) throw new Error(`${seen} of ${window} bytes of the log were read`);
-    };
-    const { summaries } = await takeTurns([{ role: "ours", name: "ours", run }], {
-      rounds: 200,
-      signal: bench.signal,
     });
-    return summaries[0] as Summary;
   };
   await flat(
     bench,
@@ -123,17 +108,18 @@ async function execs(bench: Bench): Promise<void> {
   const measured = async (count: number) => {
     await manySandboxes(server, count - alive);
     alive = count;
-    const run = async () => {
+    return summaryOfCalls(bench, bench.isShort ? 60 : 300, async () => {
       if ((await sandbox.exec(["/bin/true"])).exitCode !== 0) throw new Error("an exec failed");
-    };
-    const { summaries } = await takeTurns([{ role: "ours", name: "ours", run }], {
-      rounds: bench.isShort ? 60 : 300,
-      signal: bench.signal,
     });
-    return summaries[0] as Summary;
   };
   await flat(bench, "exec, sandboxes alive", bench.isShort ? [1, 20] : [1, 100, 300], measured, 1.2);
   await server.deleteAll();
+}
+
+async function summaryOfCalls(bench: Bench, rounds: number, run: () => Promise<unknown>): Promise<Summary> {
+  const { signal } = bench;
+  const { summaries } = await takeTurns([{ role: "ours", name: "ours", run }], { rounds, signal });
+  return summaries[0] as Summary;
 }
 
 /** A line for each step, beside the first one. */

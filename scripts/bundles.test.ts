@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { removeOldBundles } from "./old-bundles.ts";
+import { removeOldBundles } from "./bundles.ts";
 
 const name = (digit: number) => String(digit).repeat(16);
 
