@@ -53,16 +53,14 @@ export function pssMiB(marker: string): number {
 
 /**
  * A virtual machine may have given its free memory back to its host, and whoever fills the page cache first pays for
- * having it again: ten times what the second one pays. So it is filled before anybody is measured who writes much.
+ * having it again: ten times what the second one pays. So the cache is full of something else, which costs nothing to
+ * throw away, while somebody is measured who writes much.
  */
-export async function fillPageCache(): Promise<void> {
+export async function fullPageCache({ atMostBytes }: { atMostBytes: number }): Promise<Disposable> {
   const dir = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
   const holes = join(dir, "holes");
   writeFileSync(holes, "");
-  truncateSync(holes, Math.floor(freemem() * 0.9));
-  try {
-    for await (const _ of Bun.file(holes).stream());
-  } finally {
-    rmSync(dir, { recursive: true, force: true });
-  }
+  truncateSync(holes, Math.min(atMostBytes, Math.floor(freemem() * 0.9)));
+  for await (const _ of Bun.file(holes).stream());
+  return { [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }) };
 }

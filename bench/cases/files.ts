@@ -6,14 +6,14 @@ import { holdfastBin, type TestServer } from "../../e2e/harness.ts";
 import type { Bench, Case, Dockers } from "../bench.ts";
 import { bareSpawn } from "../floors.ts";
 import type { Contender } from "../measure.ts";
-import { fillPageCache } from "../memory.ts";
+import { fullPageCache } from "../memory.ts";
 
 /** One large file and many small ones, both ways. */
 export const files: Case = {
   name: "files",
   about: "Files",
   async run(bench) {
-    if (!bench.isShort) await fillPageCache();
+    using _cache = bench.isShort ? undefined : await fullPageCache({ atMostBytes: 8 * 2 ** 30 });
     const server = await bench.server();
     const docker = await bench.docker();
     const sandbox = await Sandbox.create({ network: "none" }, server.at);
