@@ -117,7 +117,7 @@ async function containerOf(
 ): Promise<Container | undefined> {
   const [instance] = await instancesOf(of, { api, layout, signal });
   if (instance !== undefined) return inspectContainer(api, containerName(instance), signal);
-  return findLayer(of, { api, signal });
+  return findLayer(of, { api, layout, signal });
 }
 
 function cannotStandStill(why: string): HoldfastError {

@@ -7,6 +7,7 @@ import { listDisks, ownerOf } from "./disk.ts";
 import type { ListedContainer } from "./engine-types.ts";
 import { inhabitantOf } from "./holder.ts";
 import { type DiskMarker, readInstanceLabels, SCHEMA_LABEL } from "./labels.ts";
+import { isWaiting } from "./layer.ts";
 import { containerName, parseContainerName, shortInstallation } from "./names.ts";
 
 interface Look {
@@ -18,10 +19,13 @@ interface Look {
 /** Everything of ours on this daemon and in this data dir, of whichever installation; complete, or an error. */
 export async function discoverAll(look: Look): Promise<Found[]> {
   const containers = await listContainers(look);
-  const layers = containers.map(layerIn).filter((layer) => layer !== undefined);
+  const layers = await Promise.all(containers.map((one) => layerIn(one, look)));
   return [
     ...(await allInstances(containers, look)),
-    ...(await listDisks(look.api, { layers, signal: look.signal })),
+    ...(await listDisks(look.api, {
+      layers: layers.filter((layer) => layer !== undefined),
+      signal: look.signal,
+    })),
   ];
 }
 
@@ -51,15 +55,17 @@ async function listContainers({ api, signal }: Look): Promise<ListedContainer[]>
   );
 }
 
-/** `undefined` if it only has our labels: somebody started it from an image that was made of one of ours. */
-async function foundBy(
-  { Names, Labels, Created }: ListedContainer,
-  look: Look,
-): Promise<FoundInstance | undefined> {
+/**
+ * `undefined` if it only has our labels: somebody started it from an image that was made of one of ours. Or if it is a
+ * part of a disk.
+ */
+async function foundBy(container: ListedContainer, look: Look): Promise<FoundInstance | undefined> {
+  const { Names, Labels, Created } = container;
   const name = (Names[0] ?? "").slice(1);
   const named = parseContainerName(name);
   const generation = named?.generation;
   if (named === undefined || generation === undefined) return undefined;
+  if (await isWaiting(container, look)) return undefined;
   const createdAt = Created * 1000;
   const madeFor = readInstanceLabels(name, Labels ?? {});
   const marker = madeFor && (await inhabitantOf(madeFor, { ...madeFor.ref, generation }, look.layout));
@@ -71,11 +77,13 @@ async function foundBy(
 }
 
 /** `undefined` of one that is no part of a disk. */
-function layerIn({ Names, Labels }: ListedContainer): Omit<DiskMarker, "part"> | undefined {
-  const name = (Names[0] ?? "").slice(1);
-  const named = parseContainerName(name);
-  const madeFor = readInstanceLabels(name, Labels ?? {});
-  if (named === undefined || named.generation !== undefined || madeFor === undefined) return undefined;
+async function layerIn(
+  container: ListedContainer,
+  look: Look,
+): Promise<Omit<DiskMarker, "part"> | undefined> {
+  const { Names, Labels } = container;
+  const madeFor = readInstanceLabels((Names[0] ?? "").slice(1), Labels ?? {});
+  if (madeFor === undefined || !(await isWaiting(container, look))) return undefined;
   const { installationId, sandboxId } = madeFor.ref;
   return { ref: { installationId, sandboxId }, createdAt: madeFor.createdAt };
 }

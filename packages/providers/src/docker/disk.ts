@@ -1,5 +1,6 @@
 import type { DiskObservation, DiskReport, FoundDisk, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import type { Layout } from "../local/layout.ts";
 import type { DockerApi } from "./api.ts";
 import type { Volume, VolumeList } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
@@ -69,11 +70,10 @@ const UNDO_TIMEOUT_MS = 5_000;
 
 /** Nothing may run on it any more; the caller has made sure. May be called twice. */
 export async function deleteDisk(
-  api: DockerApi,
   ref: SandboxRef,
-  signal: AbortSignal,
+  { api, layout, signal }: { api: DockerApi; layout: Layout; signal: AbortSignal },
 ): Promise<DiskObservation> {
-  const layer = await findLayer(ref, { api, signal });
+  const layer = await findLayer(ref, { api, layout, signal });
   if (layer !== undefined) await removeContainer(api, layer.Id, signal);
   const seen = await ofEachPart((part) => deletePart(api, ref, { part, signal }));
   const left = seen.find(({ isGone }) => !isGone);

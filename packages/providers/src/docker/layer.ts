@@ -1,6 +1,8 @@
 import type { InstanceRef, SandboxRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { readInhabitant } from "../local/identity.ts";
 import { inside } from "../local/inside.ts";
+import type { Layout } from "../local/layout.ts";
 import type { DockerApi } from "./api.ts";
 import type { Container, ListedContainer } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
@@ -15,6 +17,9 @@ import { removeContainer } from "./remove-container.ts";
  * the sandbox's disk, and lives as long as the container does. So one that has ended gets the name of a disk, and the
  * next generation gives it its own and starts it again. A container has one name at any time, and a change of names is
  * done or not done: whoever comes after a crash finds one of the two.
+ *
+ * On a disk that is full to the last byte the daemon cannot write down another name. There the container keeps the name of
+ * its last generation, and what makes it a layer is that no directory says any more who lives in it.
  */
 
 interface Asking {
@@ -22,27 +27,50 @@ interface Asking {
   readonly signal: AbortSignal;
 }
 
+interface Looking extends Asking {
+  readonly layout: Layout;
+}
+
 /** The sandbox's container that waits for its next generation. */
-export async function findLayer(ref: SandboxRef, { api, signal }: Asking): Promise<Container | undefined> {
-  const name = diskContainerName(ref);
-  const container = await inspectContainer(api, name, signal);
-  const owner = readInstanceLabels(name, container?.Config.Labels ?? {})?.ref;
-  return owner?.installationId === ref.installationId ? container : undefined;
+export async function findLayer(ref: SandboxRef, looking: Looking): Promise<Container | undefined> {
+  const all = await containersOf(ref, looking);
+  const isLayer = await Promise.all(all.map((one) => isWaiting(one, looking)));
+  const waiting = all.filter((_, i) => isLayer[i]).sort((a, b) => generationIn(b) - generationIn(a));
+  return waiting[0] && inspectContainer(looking.api, waiting[0].Id, looking.signal);
+}
+
+/** Whether it is a part of a disk, and no instance. Only of those that have our labels and their name. */
+export async function isWaiting(
+  container: ListedContainer,
+  { api, layout, signal }: Looking,
+): Promise<boolean> {
+  const name = nameIn(container);
+  const named = parseContainerName(name);
+  if (named === undefined || readInstanceLabels(name, container.Labels ?? {}) === undefined) return false;
+  const { sandboxId, generation } = named;
+  if (generation === undefined) return true;
+  if ((await readInhabitant(layout, { sandboxId, generation })).kind !== "nobody") return false;
+  // Looked at: a list shows what could be written down.
+  return (await inspectContainer(api, container.Id, signal))?.State.Status === "exited";
 }
 
 /**
  * A container that has ended becomes a part of the disk. `removed`: nothing of it is worth keeping, because it never
- * ran and has no other's files, or because a later one of the sandbox is there already; or the daemon's disk is so full that it cannot even
- * write down another name: then what has ended must go, and the next launch says what was lost.
+ * ran and has no other's files, or because a later one of the sandbox is there already.
  */
 export async function keepLayer(
   ref: InstanceRef,
   container: Container,
   asking: Asking,
-): Promise<"kept" | "removed"> {
+): Promise<"kept" | "kept under its name, for want of room for another" | "removed"> {
   const { Id } = container;
   const isWorthIt = !isFresh(container) && !(await hasLater(ref, asking));
-  if (isWorthIt && (await renameIfRoom(Id, diskContainerName(ref), asking))) return "kept";
+  try {
+    if (isWorthIt && (await rename(Id, diskContainerName(ref), asking))) return "kept";
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    return "kept under its name, for want of room for another";
+  }
   await removeContainer(asking.api, Id, asking.signal);
   return "removed";
 }
@@ -80,24 +108,35 @@ export async function takeLayer(ref: InstanceRef, { Id }: Container, asking: Ask
 }
 
 /** One that waits has ended after every instance that is still there beside it: a launch would have taken it. */
-async function hasLater({ installationId, sandboxId, generation }: InstanceRef, { api, signal }: Asking) {
+async function hasLater(ref: InstanceRef, asking: Asking): Promise<boolean> {
+  return (await containersOf(ref, asking)).some((one) => generationIn(one) > ref.generation);
+}
+
+/** All that have the sandbox's labels, and a name that goes with them. */
+async function containersOf(
+  { installationId, sandboxId }: SandboxRef,
+  { api, signal }: Asking,
+): Promise<ListedContainer[]> {
   const filters = JSON.stringify({ label: [SCHEMA_LABEL, `holdfast.sandbox=${sandboxId}`] });
   const call = { method: "GET", path: "/containers/json", query: { all: "1", filters }, signal } as const;
   const all = (await api.json<ListedContainer[]>(call)) ?? [];
-  return all.some(({ Names, Labels }) => {
-    const name = (Names[0] ?? "").slice(1);
-    if (readInstanceLabels(name, Labels ?? {})?.ref.installationId !== installationId) return false;
-    return (parseContainerName(name)?.generation ?? Number.POSITIVE_INFINITY) > generation;
+  return all.filter((one) => {
+    const owner = readInstanceLabels(nameIn(one), one.Labels ?? {})?.ref;
+    return owner?.installationId === installationId && owner.sandboxId === sandboxId;
   });
 }
 
-async function renameIfRoom(id: string, name: string, asking: Asking): Promise<boolean> {
-  try {
-    return await rename(id, name, asking);
-  } catch (error) {
-    if (error instanceof HoldfastError && error.details?.errno === "ENOSPC") return false;
-    throw error;
-  }
+/** Whatever waits under the name of a disk comes after all generations. */
+function generationIn(container: ListedContainer): number {
+  return parseContainerName(nameIn(container))?.generation ?? Number.POSITIVE_INFINITY;
+}
+
+function nameIn({ Names }: ListedContainer): string {
+  return (Names[0] ?? "").slice(1);
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof HoldfastError && error.details?.errno === "ENOSPC";
 }
 
 /** `false` if the name is another's. */

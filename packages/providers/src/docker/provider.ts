@@ -154,7 +154,7 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     removeDisk: (ref, signal) =>
       alone(ref, signal, async () => {
         await assertNoInstance(ref, { api, layout, signal });
-        const seen = await deleteDisk(api, ref, signal);
+        const seen = await deleteDisk(ref, { api, layout, signal });
         if (seen.state === "absent") {
           await forgetFilled(layout, ref);
           await removeDoors(layout, ref);

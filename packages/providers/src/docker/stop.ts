@@ -6,7 +6,7 @@ import { closeBridge } from "./bridge.ts";
 import type { Container } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { holderOf, inspectContainer, mayBe } from "./holder.ts";
-import { keepLayer } from "./layer.ts";
+import { findLayer, keepLayer } from "./layer.ts";
 import { anothers, describeEnd, isOver, notThere, shortId } from "./observe.ts";
 import { setPaused } from "./pause.ts";
 import { GONE_TIMEOUT_MS, LOOK_PAUSE_MS, notGone, removeContainer } from "./remove-container.ts";
@@ -39,10 +39,16 @@ export async function stopInstance(ref: InstanceRef, options: StopOptions): Prom
   const { container } = holder;
   const ended = await end(container, options);
   await closeBridge(options, container.Id);
-  const left = holder.kind === "known" ? await keepLayer(ref, container, options) : "removed";
-  if (holder.kind !== "known") await removeContainer(api, container.Id, signal);
+  const isItsOwn = holder.kind === "known" || (await isLayer(ref, container, options));
+  const left = isItsOwn ? await keepLayer(ref, container, options) : "removed";
+  if (!isItsOwn) await removeContainer(api, container.Id, signal);
   await removeRunDir(layout, ref);
   return { state: "absent", proof: "exited", detail: `${ended}, and is ${left}` };
+}
+
+/** An earlier stop has come to its end, and left it its name. */
+async function isLayer(ref: InstanceRef, container: Container, options: StopOptions): Promise<boolean> {
+  return isOver(container) && (await findLayer(ref, options))?.Id === container.Id;
 }
 
 /** Returns what was seen of its end. */
