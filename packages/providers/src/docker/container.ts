@@ -42,10 +42,10 @@ const TMP_MIB = 1024;
 
 /** The whole request that makes the container: who it is, what it sees, what it may do, and the keeper as its first process. */
 export function containerBody(view: ContainerView): Record<string, unknown> {
-  const { ref, plan, account, madeOf, createdAt } = view;
+  const { ref, plan, account, imageName: image, madeOf, createdAt } = view;
   return {
     Image: madeOf,
-    Labels: instanceLabels(ref, { ...plan, createdAt, spec: specHash(view) }),
+    Labels: instanceLabels(ref, { ...plan, createdAt, spec: specHash(view), image }),
     Hostname: plan.hostname,
     User: `${account.uid}:${account.gid}`,
     WorkingDir: "/",

@@ -19,7 +19,8 @@ import { type Holder, holderOf, mayBe } from "./holder.ts";
 import { requireImage } from "./image.ts";
 import { type ImageAccounts, readAccounts } from "./image-accounts.ts";
 import { BOOT_FILE, bootDirOf, bootMessage, type Reach } from "./inside.ts";
-import { isFresh, withoutLayer } from "./layer.ts";
+import { imageIn } from "./labels.ts";
+import { findLayer, isFresh, withoutLayer } from "./layer.ts";
 import { startContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
 import { ensureNetwork } from "./network.ts";
@@ -59,12 +60,13 @@ export async function beginLaunch(ref: InstanceRef, plan: LaunchPlan, context: L
   if (await isUnderWay(left, ref, layout)) return;
   const holder = await withoutLayer(left, ref, context);
 
-  const imageName = plan.spec.image ?? context.defaultImage;
-  const ofSnapshot = await imageIn(plan, context);
+  const layer = await findLayer(ref, context);
+  const imageName = plan.spec.image ?? imageOf(holder, layer) ?? context.defaultImage;
+  const ofSnapshot = await imageWith(plan, context);
   const image = ofSnapshot ?? (await requireImage(api, imageName, signal));
   const account = await accountFor(ref, plan, { ...context, image, holder });
   await ensureNetwork(ref, { ...context, network: plan.spec.network });
-  const making = { ...context, imageName, madeOf: ofSnapshot?.Id ?? imageName, image, account };
+  const making = { ...context, imageName, madeOf: ofSnapshot?.Id ?? imageName, image, account, layer };
   const placed = await place(holder, ref, plan, making);
   try {
     await settleAndStart(placed, ref, plan, making);
@@ -97,8 +99,14 @@ async function settleAndStart(
   await startContainer(api, id, containerName(ref));
 }
 
+/** Who named none goes on with what was the default when the container was made: it has what was installed on that. */
+function imageOf(holder: Holder, layer: Container | undefined): string | undefined {
+  const container = holder.kind === "known" ? holder.container : layer;
+  return imageIn(container?.Config.Labels ?? null);
+}
+
 /** With a snapshot's own files in it, where the container is to begin with some. */
-async function imageIn({ fromSnapshot }: LaunchPlan, context: LaunchContext): Promise<Image | undefined> {
+async function imageWith({ fromSnapshot }: LaunchPlan, context: LaunchContext): Promise<Image | undefined> {
   const { layout, images, signal } = context;
   if (fromSnapshot === undefined) return undefined;
   const dir = snapshotDir(layout, fromSnapshot);

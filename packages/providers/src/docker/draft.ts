@@ -19,7 +19,7 @@ export async function lookIntoImage(
 ): Promise<AccountTexts> {
   const { ref, image, accounts, now, signal } = look;
   const name = containerName(ref);
-  const labels = instanceLabels(ref, { createdAt: now, lifetimeSeconds: 0, fence: 0, spec: "" });
+  const labels = instanceLabels(ref, { createdAt: now, lifetimeSeconds: 0, fence: 0, spec: "", image: "" });
   await api.request({
     method: "POST",
     path: "/containers/create",

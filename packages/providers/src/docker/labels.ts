@@ -6,6 +6,7 @@ import { type DiskPart, diskParts, parseContainerName, shortInstallation } from 
 export const SCHEMA_LABEL = "holdfast.schema";
 const SCHEMA = "1";
 const SPEC_LABEL = "holdfast.spec";
+const IMAGE_LABEL = "holdfast.image";
 /** On a container that has a layer of another below it, so that it is worth keeping though it never ran. */
 export const HAS_LAYER_LABEL = "holdfast.has-layer";
 export const INSTALLATION_LABEL = "holdfast.installation";
@@ -13,7 +14,10 @@ export const INSTALLATION_LABEL = "holdfast.installation";
 type Labels = Readonly<Record<string, string>>;
 
 /** Labels are seen by everybody who may use the daemon: no secret is in them, nor the environment. */
-export function instanceLabels(ref: InstanceRef, facts: Omit<Marker, "ref"> & { spec: string }): Labels {
+export function instanceLabels(
+  ref: InstanceRef,
+  facts: Omit<Marker, "ref"> & { spec: string; image: string },
+): Labels {
   return {
     [SCHEMA_LABEL]: SCHEMA,
     [INSTALLATION_LABEL]: ref.installationId,
@@ -24,6 +28,7 @@ export function instanceLabels(ref: InstanceRef, facts: Omit<Marker, "ref"> & { 
     "holdfast.lifetime": String(facts.lifetimeSeconds),
     "holdfast.created": String(facts.createdAt),
     [SPEC_LABEL]: facts.spec,
+    [IMAGE_LABEL]: facts.image,
   };
 }
 
@@ -52,6 +57,11 @@ export function readInstanceLabels(name: string, labels: Labels): Marker | undef
 /** What it was made from, in a few letters. */
 export function specIn(labels: Labels | null): string | undefined {
   return labels?.[SPEC_LABEL];
+}
+
+/** By the name that it had for whoever asked for it; also where a snapshot's own files are in it, too. */
+export function imageIn(labels: Labels | null): string | undefined {
+  return labels?.[IMAGE_LABEL];
 }
 
 export function diskLabels(ref: SandboxRef, options: { part: DiskPart; createdAt: number }): Labels {

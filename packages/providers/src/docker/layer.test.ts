@@ -100,7 +100,7 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
   );
 
   test(
-    "come back on a network that was removed and made anew, with the users that were added",
+    "come back on a network that was removed and made anew, with the users that were added, and on their own image",
     async () => {
       const ref = await machine.launch({});
       const { stdout } = await machine.exec(ref, "cat /etc/passwd");
@@ -111,7 +111,10 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
       await machine.provider.removeDisk(other, soon());
       const networks = (await machine.daemon.ask("GET", "/networks")) as { Name: string }[];
       expect(networks.filter(({ Name }) => Name.startsWith("hf-"))).toEqual([]);
-      const again = await machine.launch({}, next(ref));
+      const again = next(ref);
+      // By a server whose default is another image: who named none stays on what there was.
+      const server = machine.open({ defaultImage: machine.daemon.images.busybox });
+      await server.launch(again, machine.plan({}), soon());
       expect(await diskFound(again)).toEqual({ state: "kept", lost: [] });
       expect((await machine.exec(again, "cat /etc/passwd")).stdout).toContain("added:x:4711");
     },

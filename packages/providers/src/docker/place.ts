@@ -12,7 +12,7 @@ import { doorsOf, pointDoors } from "./doors.ts";
 import { type Container, type Image, isPodman } from "./engine-types.ts";
 import type { Holder } from "./holder.ts";
 import { specIn } from "./labels.ts";
-import { findLayer, isFresh, takeLayer } from "./layer.ts";
+import { isFresh, takeLayer } from "./layer.ts";
 import { planLimits } from "./limits.ts";
 import { makeContainer } from "./make-container.ts";
 import { containerName } from "./names.ts";
@@ -28,6 +28,8 @@ export type Placing = LaunchContext & {
   madeOf: string;
   image: Image;
   account: Account;
+  /** What waits for this generation. */
+  layer: Container | undefined;
 };
 
 /** A container that has the instance's name, and is not started yet. */
@@ -52,9 +54,8 @@ export async function place(
   plan: LaunchPlan,
   context: Placing,
 ): Promise<Placed> {
-  const { api, layout, signal, now } = context;
+  const { api, layout, signal, now, layer } = context;
   const view = await viewOf(ref, plan, context);
-  const layer = await findLayer(ref, context);
   // What a container was made with cannot be changed: one for another spec is of no use.
   const isSame = layer !== undefined && specIn(layer.Config.Labels) === specHash(view);
   // The start of this machine says nothing of another's.
