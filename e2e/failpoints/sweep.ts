@@ -7,7 +7,10 @@ import { Victim } from "./victim.ts";
 
 /** Servers side by side: two cores have enough to do, because a restart waits more than it works. */
 const LANES = 5;
-/** What a server remembers for a while, such as a measurement, it does not ask for again: then by one that just began. */
+/**
+ * What a server remembers for a while, such as a measurement, it does not ask for again, and some things it does only when
+ * it begins: so from the second try on, it is one that begins.
+ */
 const TRIES = 3;
 /** Calls that change something: each of its first occurrences is a moment of its own. */
 const CHANGES =
@@ -104,21 +107,22 @@ export function nameOf({ life, point }: Kill): string {
 
 async function dieAt(kill: Kill, { victim, name }: { victim: Victim; name: string }): Promise<Outcome> {
   for (let attempt = 1; ; attempt++) {
-    const wrong = await liveThrough(kill, { victim, name: `${name}-${attempt}` });
+    const begins = attempt > 1;
+    const wrong = await liveThrough(kill, { victim, name: `${name}-${attempt}`, begins });
     const died = victim.disarm() === "died";
     if (died || wrong.length > 0 || attempt === TRIES) return { ...kill, died, wrong };
-    await victim.restart();
   }
 }
 
 async function liveThrough(
   { life, point }: Kill,
-  { victim, name }: { victim: Victim; name: string },
+  { victim, name, begins }: { victim: Victim; name: string; begins: boolean },
 ): Promise<string[]> {
   const world = { client: victim.client, name, restart: () => victim.restart() };
   try {
     await life.before?.(world);
     victim.arm(point);
+    if (begins) await victim.restart();
     const lived = await life.live(world);
     const doubles = victim.doubles().map((id) => `two keepers at a time: ${id}`);
     return [...doubles, ...(await aftermath(victim, lived))];

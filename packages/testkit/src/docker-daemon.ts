@@ -127,8 +127,12 @@ class Daemon extends DaemonClient implements DockerDaemon {
   }
 }
 
+/** What we start ends when we do. */
+const withUs = ["setpriv", "--pdeathsig", "KILL"];
+
 /** A shell as the first process reaps what Docker leaves; all of it ends when the program that we started does. */
 const inNamespaces = [
+  ...withUs,
   ...["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
   ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", RESTARTING, "sh"],
 ];
@@ -140,6 +144,7 @@ interface Far {
 
 /** The same, but on our network; what is hidden from it is covered by something empty. */
 const onAnotherMachine = [
+  ...withUs,
   ...["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
   ...["setpriv", "--pdeathsig", "KILL", "sh", "-c"],
   ...['IFS=:; for dir in $HIDDEN; do mount -t tmpfs none "$dir"; done; "$@" & wait', "sh"],

@@ -48,6 +48,7 @@ export async function startSshServer({ env }: { env: Readonly<Record<string, str
 
 /** Its sessions end with it, also if we are killed; it would leave them. */
 const withItsSessions = [
+  ...["setpriv", "--pdeathsig", "KILL"],
   ...["unshare", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
   ...["setpriv", "--pdeathsig", "KILL", "sh", "-c", '"$@" & wait', "sh"],
 ];
