@@ -138,6 +138,19 @@ const promises: Record<string, (suite: Suite) => Promise<void>> = {
       expect(looks).toMatchObject(looks.map(() => ({ state: "absent", proof: "exited" })));
     }),
 
+  "what others do to it is told, where the backend tells of changes": (suite) =>
+    suite.withInstance(async (ref, provider) => {
+      if (provider.watch === undefined) return;
+      const over = new AbortController();
+      const told = Promise.withResolvers<void>();
+      const onChange = (sandboxId: string | undefined) => sandboxId === ref.sandboxId && told.resolve();
+      const watching = provider.watch(onChange, over.signal).catch(() => undefined);
+      await suite.fixture.crash(ref);
+      await told.promise;
+      over.abort();
+      await watching;
+    }),
+
   "a second launch accepts the first": (suite) =>
     suite.withInstance(async (ref, provider) => {
       const before = await provider.observe(ref, soon());

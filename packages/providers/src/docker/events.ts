@@ -1,7 +1,6 @@
 import { HoldfastError } from "@holdfast/protocol";
 import type { DockerApi } from "./api.ts";
 import type { Info } from "./engine-types.ts";
-import { SCHEMA_LABEL } from "./labels.ts";
 
 /** What we read of an event, in the daemon's names. */
 interface Event {
@@ -17,8 +16,8 @@ export interface Silence {
   readonly to: number | undefined;
 }
 
-/** Ends, pauses and their undoing. */
-const TOLD = ["die", "oom", "destroy", "stop", "pause", "unpause"];
+/** Ends, pauses and their undoing, as Docker calls them; and as Podman calls them where it is asked for them. */
+const TOLD = ["die", "oom", "destroy", "stop", "pause", "unpause", "died", "remove"];
 /** A daemon says nothing for as long as nothing happens, and Podman not even that it listens. */
 const SILENT_MS = 86_400_000;
 /** Of the daemon's memory before the connection: what happened while it was being made. */
@@ -74,7 +73,8 @@ export class Events {
   }
 
   #events(since: number, signal: AbortSignal): AsyncGenerator<Event> {
-    const filters = JSON.stringify({ type: ["container"], label: [SCHEMA_LABEL], event: TOLD });
+    // Of everybody's: Podman knows no question for a label whatever its value, and who is ours is in what it tells.
+    const filters = JSON.stringify({ type: ["container"], event: TOLD });
     const query = { since: String(since), filters };
     return this.#api.lines<Event>({ method: "GET", path: "/events", query, signal, timeoutMs: SILENT_MS });
   }
