@@ -25,6 +25,8 @@ interface Look {
   readonly signal: AbortSignal;
   /** When the daemon could not be heard for the last time. */
   readonly silence?: Silence | undefined;
+  /** Whether it says of a container that ran out of memory that it did. */
+  readonly tellsOom?: boolean;
 }
 
 /** What is true of an instance now, by the daemon's own account. */
@@ -44,8 +46,9 @@ async function seen(holder: Holder, ref: InstanceRef, look: Look): Promise<Obser
   const identity = await identityOf(look.layout, ref);
   const { container } = holder;
   if (isOver(container)) {
-    const cause = await causeOfEnd(container, { ...look, silence: look.silence });
-    return { state: "absent", proof: "exited", detail: describeEnd(container), cause };
+    const { silence, tellsOom = true } = look;
+    const cause = await causeOfEnd(container, { ...look, silence, tellsOom });
+    return { state: "absent", proof: "exited", detail: describeEnd(container), ...(cause && { cause }) };
   }
   return {
     state: "running",

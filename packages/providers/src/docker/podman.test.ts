@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import type { SandboxSpec } from "@holdfast/protocol";
 import { missingDocker } from "@holdfast/testkit";
+import { containerName } from "./names.ts";
 import { DockerMachine } from "./test-machine.ts";
 import { killTooLate } from "./test-servers.ts";
 
@@ -28,6 +29,27 @@ describe.skipIf(missing !== undefined)(`podman${missing ? ` (${missing})` : ""}`
       const ref = await machine.launch({ network: "none" });
       await machine.crash(ref);
       expect(await machine.provider.stop(ref, "force", soon())).toMatchObject({ proof: "exited" });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "who was killed by somebody is told so, and nobody whom the kernel may have ended for want of memory",
+    async () => {
+      await machine.provider.probe();
+      const [killed, hungry] = [
+        await machine.launch({ network: "none" }),
+        await machine.launch({ network: "none", limits: { memoryMiB: 64 } }),
+      ];
+      await machine.crash(killed);
+      expect(await machine.provider.observe(killed, soon())).toMatchObject({ cause: "killed_outside" });
+      // What is in /tmp is in memory, and is nobody's: in the end nobody is left to be ended but the keeper.
+      const fill = "(while :; do printf '%65536s' x; done > /tmp/fill)";
+      await machine.exec(hungry, `${fill}; ${fill}; ${fill}`).catch(() => undefined);
+      await machine.daemon.ask("POST", `/containers/${containerName(hungry)}/wait`);
+      const seen = await machine.provider.observe(hungry, soon());
+      expect(seen).toMatchObject({ proof: "exited", detail: expect.stringContaining("exit code 137") });
+      expect(["oom", undefined]).toContain("cause" in seen ? seen.cause : undefined);
     },
     TIMEOUT_MS,
   );

@@ -17,7 +17,7 @@ import { beginLaunch } from "./create.ts";
 import { discoverAll, instancesOf } from "./discover.ts";
 import { deleteDisk } from "./disk.ts";
 import { removeDoors } from "./doors.ts";
-import type { Info } from "./engine-types.ts";
+import { type Info, isPodman } from "./engine-types.ts";
 import { refusalOf } from "./errors.ts";
 import { Events } from "./events.ts";
 import { FarDisk } from "./far-disk.ts";
@@ -116,6 +116,8 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     pause: (ref, signal) => alone(ref, signal, () => pauseInstance(ref, { api, layout, signal })),
     resume: (ref, signal) => alone(ref, signal, () => resumeInstance(ref, { api, layout, signal })),
   };
+  // Podman hears of it from a helper, which on some machines does not.
+  const tellsOom = (): boolean => known === undefined || !isPodman(known);
   const isPausing = (): boolean => known === undefined || canPause(known).possible;
 
   const provider: Provider = {
@@ -143,7 +145,9 @@ export function createDockerProvider(options: DockerProviderOptions): Provider {
     prepare: (spec, signal) => namingDisks(disks(), () => pulls.prepare(spec.image ?? defaultImage, signal)),
     launch: (ref, plan, signal) => launch(ref, plan, { signal, reach }),
     observe: (ref, signal) =>
-      events.listening(observeInstance(ref, { api, layout, signal, silence: events.lastSilence })),
+      events.listening(
+        observeInstance(ref, { api, layout, signal, silence: events.lastSilence, tellsOom: tellsOom() }),
+      ),
     stop: (ref, mode, signal) => alone(ref, signal, () => stopInstance(ref, { api, layout, mode, signal })),
     get pause() {
       return isPausing() ? pausing.pause : undefined;
