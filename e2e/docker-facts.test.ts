@@ -64,7 +64,12 @@ describe.skipIf(missing !== undefined)(`docker: what is so, and what others do t
       await sandbox.release();
       const before = await container(sandbox);
       expect(before.State.Status).toBe("running");
+      const bound = await Sandbox.create({ name: "bound", persistAcrossRestarts: false }, server.at);
       await server.restart("SIGKILL");
+      // The one that is to end with its server was not adopted.
+      expect((await untilState(bound, "stopped")).lastDeath).toMatchObject({ cause: "server_restarted" });
+      expect((await container(bound)).State.Status).toBe("exited");
+      await bound.delete();
       const again = await Sandbox.get("facts", server.at);
       const { stdout } = await again.exec("cat /workspace/note /etc/note /tmp/note", { ifGeneration: 1 });
       expect(stdout).toBe("kept\ntoo\non\n");
@@ -79,6 +84,10 @@ describe.skipIf(missing !== undefined)(`docker: what is so, and what others do t
       expect((await container(again)).Id).toBe(before.Id);
       await again.delete({ force: true });
       expect(await left()).toEqual([]);
+      const removed = (await Sandbox.events(again.id, server.at)).find(({ type }) => type === "disk_removed");
+      const parts = ["disk-[0-9a-f]+", "workspace", "home", "state"].map((part) => `hf-${again.id}-${part}`);
+      for (const name of [...parts, "the network hf-[0-9a-f]+"])
+        expect(String(removed?.detail.evidence)).toMatch(new RegExp(`${name} does not exist`));
     },
     TIMEOUT_MS,
   );
@@ -142,6 +151,7 @@ describe.skipIf(missing !== undefined)(`docker: what is so, and what others do t
       await sandbox.startProcess(["bash", "-c", `(${fill}); (${fill}); ${fill}`]);
       const { lastDeath } = await untilState(sandbox, "stopped");
       expect(lastDeath).toMatchObject({ cause: "oom" });
+      expect((await sandbox.why()).lastDeath).toEqual(lastDeath);
       await sandbox.delete();
     },
     TIMEOUT_MS,

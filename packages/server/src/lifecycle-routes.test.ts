@@ -105,7 +105,7 @@ test("the end of the last turn removes what is not persistent, with evidence", a
   expect((await call("DELETE", "/sandboxes/one?wait=10")).status).toBe(204);
   expect(server.provider.leftovers()).toEqual([]);
   expect((await post("turns/t2/end")).body).toEqual(ended.body);
-  expect((await typesOf()).slice(-3)).toEqual(["stopping", "gone", "deleted"]);
+  expect((await typesOf()).slice(-4)).toEqual(["stopping", "gone", "disk_removed", "deleted"]);
 });
 
 test("a claim lets its holder work and nobody else, can be taken over, and its fence grows", async () => {

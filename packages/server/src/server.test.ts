@@ -47,7 +47,7 @@ test("create, exec, stop, come back, delete", async () => {
   const { events } = (await call("GET", "/sandboxes/one/events")).body;
   expect(events.map(({ type }: { type: string }) => type)).toEqual([
     ...["created", "launching", "live", "stopping", "gone"],
-    ...["launching", "live", "stopping", "gone", "deleted"],
+    ...["launching", "live", "stopping", "gone", "disk_removed", "deleted"],
   ]);
 });
 

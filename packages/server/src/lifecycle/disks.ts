@@ -24,7 +24,8 @@ export async function removeDisk(holding: Holding, shift: Shift, deps: EffectDep
     if (seen.state === "present") throw new Error(seen.detail);
     const settled = { hasDisk: false, diskRetryAt: null, diskAttempts: 0 };
     const told = sandbox.diskAttempts > 0 ? { failure: null } : {};
-    await store.save(holding, { sandbox: { ...settled, ...told } }, shift.ticket);
+    const entries = [{ type: "disk_removed", detail: { evidence: seen.detail } }];
+    await store.save(holding, { sandbox: { ...settled, ...told }, entries }, shift.ticket);
   } catch (error) {
     if (error instanceof TicketLost) throw error;
     await missed(holding, { error, shift }, deps);
