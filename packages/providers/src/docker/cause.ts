@@ -7,6 +7,8 @@ import { rememberedActions, type Silence } from "./events.ts";
 const UNNOTICED_MS = 5_000;
 /** A `stop` of somebody else may give the container so long. */
 const LONGEST_STOP_MS = 60_000;
+/** A kill may be written down after the end that it caused: a daemon is waited for only if it tells of none at once. */
+const WRITTEN_DOWN_MS = [10, 1_000];
 /** A process that was ended by a signal has 128 and its number. */
 const SIGNALLED = 128;
 
@@ -23,10 +25,14 @@ export async function causeOfEnd(
   const { api, silence, tellsOom, signal } = options;
   // Before the next question: a daemon that comes back ends by itself what it finds running.
   if (silence !== undefined && isWithin(finishedAt, silence)) return "daemon_restarted";
-  const actions = await rememberedActions(api, Id, { since: finishedAt - LONGEST_STOP_MS, signal });
-  if (actions.includes("kill")) return "killed_outside";
-  if (State.ExitCode < SIGNALLED) return "exited";
-  return tellsOom ? "killed_outside" : undefined;
+  const isSignalled = State.ExitCode >= SIGNALLED;
+  if (isSignalled && tellsOom) return "killed_outside";
+  for (const afterMs of WRITTEN_DOWN_MS) {
+    const span = { since: finishedAt - LONGEST_STOP_MS, until: finishedAt + afterMs };
+    const actions = await rememberedActions(api, Id, { ...span, signal });
+    if (actions.includes("kill")) return "killed_outside";
+  }
+  return isSignalled ? undefined : "exited";
 }
 
 function isWithin(at: number, { from, to = Number.POSITIVE_INFINITY }: Silence): boolean {

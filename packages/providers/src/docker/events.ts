@@ -80,15 +80,18 @@ export class Events {
   }
 }
 
-/** What the daemon remembers having done to a container since then: it forgets with its end, and after some hundred events. */
+/**
+ * What the daemon remembers having done to a container in that time: it forgets with its end, and after some hundred
+ * events. By its own clock; it waits for what is to come.
+ */
 export async function rememberedActions(
   api: DockerApi,
   container: string,
-  { since, signal }: { since: number; signal: AbortSignal },
+  { since, until, signal }: { since: number; until: number; signal: AbortSignal },
 ): Promise<string[]> {
   const filters = JSON.stringify({ type: ["container"], container: [container] });
-  const [from, until] = [Math.floor(since / 1000), Math.ceil(Date.now() / 1000) + 1];
-  const query = { since: String(from), until: String(until), filters };
+  const seconds = (ms: number) => (ms / 1000).toFixed(3);
+  const query = { since: seconds(since), until: seconds(until), filters };
   const actions: string[] = [];
   const events = api.lines<Event>({ method: "GET", path: "/events", query, signal });
   for await (const { Action, status } of events) actions.push(Action ?? status ?? "");
