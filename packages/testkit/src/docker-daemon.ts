@@ -28,6 +28,8 @@ export interface DaemonOptions {
   readonly engine?: Engine;
   /** Where it keeps images and volumes, if that matters. */
   readonly dataRoot?: string;
+  /** On our network, where registries of ours are, and not on one of its own. */
+  readonly network?: "ours";
   /** Reached over the network, too, and it sees nothing of what is in these directories: as on another machine. */
   readonly remote?: { readonly hidden: readonly string[] };
 }
@@ -39,12 +41,15 @@ export interface DaemonOptions {
 export async function startDockerDaemon({
   engine = "docker",
   dataRoot,
+  network,
   remote,
 }: DaemonOptions = {}): Promise<DockerDaemon> {
   const dir = mkdtempSync(join(tmpdir(), `holdfast-${engine}-`));
   const command = engineCommand(engine, { dir, dataRoot: dataRoot ?? join(dir, "data") });
   const access = remote === undefined ? undefined : await remoteAccess(dir);
-  const daemon = new Daemon(dir, command, access && { access, hidden: remote?.hidden ?? [] });
+  const far = access && { access, hidden: remote?.hidden ?? [] };
+  const launcher = far !== undefined || network === "ours" ? onOurNetwork : inNamespaces;
+  const daemon = new Daemon({ dir, command, far, launcher });
   try {
     await daemon.start();
     return daemon;
@@ -59,12 +64,20 @@ class Daemon extends DaemonClient implements DockerDaemon {
   readonly #command: EngineCommand;
   readonly #log: string;
   readonly #far: Far | undefined;
+  readonly #launcher: readonly string[];
   #process: Bun.Subprocess | undefined;
   #stopped: Promise<void> | undefined;
 
-  constructor(dir: string, command: EngineCommand, far?: Far) {
+  constructor(options: {
+    dir: string;
+    command: EngineCommand;
+    far: Far | undefined;
+    launcher: readonly string[];
+  }) {
+    const { dir, command, far, launcher } = options;
     super(`unix://${socketIn(dir)}`);
     this.#far = far;
+    this.#launcher = launcher;
     this.#dir = dir;
     this.#command = command;
     this.#log = join(dir, "log");
@@ -81,7 +94,7 @@ class Daemon extends DaemonClient implements DockerDaemon {
   async start(): Promise<void> {
     const { argv, env } = this.#command;
     const far = this.#far?.access.argv ?? [];
-    this.#process = Bun.spawn([...(this.#far ? onAnotherMachine : inNamespaces), ...argv, ...far], {
+    this.#process = Bun.spawn([...this.#launcher, ...argv, ...far], {
       env: { ...process.env, ...env, AGAIN: againFile(this.#dir), HIDDEN: this.#far?.hidden.join(":") ?? "" },
       stdin: "ignore",
       stdout: Bun.file(this.#log),
@@ -143,7 +156,7 @@ interface Far {
 }
 
 /** The same, but on our network; what is hidden from it is covered by something empty. */
-const onAnotherMachine = [
+const onOurNetwork = [
   ...withUs,
   ...["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL"],
   ...["setpriv", "--pdeathsig", "KILL", "sh", "-c"],

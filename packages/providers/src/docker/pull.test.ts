@@ -162,6 +162,44 @@ describe.skipIf(missing !== undefined)(
   },
 );
 
+const missingPodman = missingDocker("podman") ?? missingRegistry();
+(missingPodman === undefined ? test : test.skip)(
+  `podman fetches what it has not, with a login, and says why it cannot ${missingPodman ?? ""}`,
+  async () => {
+    const registry = await startImageRegistry(login);
+    const machine = await DockerMachine.open({ engine: "podman", network: "ours" });
+    // By a server of its own each time: who asked before hears of a failure for a while.
+    const ready = (tag: string) => {
+      const image = `${registry.host}/private:${tag}`;
+      const { prepare } = machine.open();
+      const isReady = ({ state }: { state: string }) => state === "ready";
+      return until(async () => prepare?.({ image }, soon()) ?? Promise.reject(), isReady);
+    };
+    try {
+      await registry.push(machine.daemon, machine.daemon.images.busybox, "private:1");
+      await machine.daemon.ask("DELETE", `/images/${machine.daemon.images.busybox}`);
+      await expect(ready("1")).rejects.toMatchObject({
+        code: "launch_failed",
+        message: expect.stringMatching(/`docker login 127\.0\.0\.1:\d+` is needed first/),
+      });
+      const auth = Buffer.from(`${login.username}:${login.password}`).toString("base64");
+      mkdirSync(machine.configDir);
+      const config = { auths: { [registry.host]: { auth } } };
+      writeFileSync(join(machine.configDir, "config.json"), JSON.stringify(config));
+      await expect(ready("none")).rejects.toMatchObject({
+        message: expect.stringContaining("its registry has no such version"),
+      });
+      await ready("1");
+      const ref = await machine.launch({ image: `${registry.host}/private:1`, network: "none" });
+      expect(await machine.exec(ref, "echo from far away")).toMatchObject({ stdout: "from far away\n" });
+    } finally {
+      await machine.close();
+      await registry.stop();
+    }
+  },
+  TIMEOUT_MS,
+);
+
 /** Asks until it is so: the daemon works on, whoever asks. */
 async function until(
   look: () => Promise<Readiness>,
