@@ -13,6 +13,7 @@ import {
 } from "@holdfast/testkit";
 import { DockerApi } from "./api.ts";
 import { execIn } from "./exec-stream.ts";
+import { DockerMachine } from "./test-machine.ts";
 import { isOpenToOthers } from "./transport.ts";
 
 const TIMEOUT_MS = 120_000;
@@ -94,6 +95,27 @@ describe.skipIf(missing !== undefined)(`docker: ways to a daemon${missing ? ` ($
       TIMEOUT_MS,
     );
   }
+
+  test(
+    "ssh: a sandbox is launched, found by the next server, used and removed by that way alone",
+    async () => {
+      const machine = DockerMachine.at(daemon.host, undefined, ways.ssh?.().host);
+      try {
+        const ref = await machine.launch({ network: "none" });
+        expect(await machine.exec(ref, "echo far; id -u")).toMatchObject({ stdout: "far\n1000\n" });
+        const next = machine.open();
+        expect(await next.observe(ref, soon())).toMatchObject({ state: "running" });
+        expect((await next.capacity(soon())).disk.freeBytes).toBeGreaterThan(0);
+        expect(await next.stop(ref, "graceful", soon())).toMatchObject({ proof: "exited" });
+        await machine.clear();
+        const left = (await daemon.ask("GET", "/containers/json?all=1")) as { Names: string[] }[];
+        expect(left.flatMap(({ Names }) => Names)).toEqual(["/way"]);
+      } finally {
+        await machine.close();
+      }
+    },
+    TIMEOUT_MS,
+  );
 
   test(
     "what is wrong on the way is said, with what to do",
