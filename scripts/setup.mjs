@@ -31,6 +31,7 @@ const testPackages = {
   podman: "podman",
   chromium: "chromium",
   newuidmap: "uidmap",
+  slirp4netns: "slirp4netns",
   "docker-registry": "docker-registry",
   sshd: "openssh-server",
   ssh: "openssh-client",

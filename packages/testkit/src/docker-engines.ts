@@ -24,7 +24,7 @@ const common = { busybox: "busybox-static", unshare: "util-linux", setpriv: "uti
 const programs: Readonly<Record<Engine, Readonly<Record<string, string>>>> = {
   docker: { ...common, dockerd: "docker.io" },
   podman: { ...common, podman: "podman" },
-  "podman-rootless": { ...common, podman: "podman", newuidmap: "uidmap" },
+  "podman-rootless": { ...common, podman: "podman", newuidmap: "uidmap", slirp4netns: "slirp4netns" },
 };
 
 export function engineCommand(engine: Engine, place: { dir: string; dataRoot: string }): EngineCommand {
@@ -118,7 +118,9 @@ function rootlessCommand(place: { dir: string; dataRoot: string }): EngineComman
   for (const owned of [dir, dataRoot, ...["tmp", "networks", "run", "xdg"].map((name) => join(dir, name))]) {
     chownSync(owned, ROOTLESS_UID, ROOTLESS_UID);
   }
-  const script = `for list in ${Object.keys(lists).join(" ")}; do mount --bind "$0/$list" "/etc/$list"; done
+  // As on a machine where everybody may have a network device in a namespace of his own.
+  const script = `mknod "$0/tun" c 10 200; chmod 666 "$0/tun"; mount --bind "$0/tun" /dev/net/tun
+for list in ${Object.keys(lists).join(" ")}; do mount --bind "$0/$list" "/etc/$list"; done
 exec setpriv --reuid ${id} --regid ${id} --clear-groups -- "$@"`;
   const [podman = "", ...rest] = argv;
   return {
