@@ -12,8 +12,9 @@ import { containerName } from "./names.ts";
 
 /** A keeper answers some 100 ms after its container's start; a machine that swaps may need a hundred times that. */
 const READY_TIMEOUT_MS = 30_000;
-/** Nothing tells us when a socket accepts. */
-const LOOK_PAUSE_MS = 10;
+/** Nothing tells us when a socket accepts; when the daemon has answered, it is a matter of milliseconds. */
+const FIRST_PAUSE_MS = 1;
+const LONGEST_PAUSE_MS = 10;
 /** How often we ask whether the container still runs; a keeper that cannot start ends at once. */
 const ASK_EVERY = 25;
 
@@ -37,7 +38,7 @@ export async function untilReady(
     // Once more after the look: the keeper may have come up in between.
     if (isOver && !(await isUp())) throw await notStarted(api, ref, "it ended before its keeper answered");
     if (performance.now() > deadline) throw await notStarted(api, ref, "its keeper did not answer in time");
-    await sleep(LOOK_PAUSE_MS, undefined, { signal });
+    await sleep(Math.min(FIRST_PAUSE_MS * look, LONGEST_PAUSE_MS), undefined, { signal });
   }
 }
 
