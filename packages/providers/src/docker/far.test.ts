@@ -46,7 +46,7 @@ describe.skipIf(missing !== undefined)(`docker: a daemon elsewhere${missing ? ` 
     expect(await names()).toContain("hf-keeper-left");
     await removeAbandonedSenders(api, { now: Date.now() + 3_600_000, signal: soon() });
     expect(await names()).not.toContain("hf-keeper-left");
-  });
+  }, 120_000);
 });
 
 /** What a bridge could get wrong. `HOLDFAST_FAR=all` is the whole suite, which takes a minute. */

@@ -29,7 +29,7 @@ describe.skipIf(missing !== undefined)(`docker: a plain user${missing ? ` (${mis
       rmSync(home, { recursive: true, force: true });
       await machine.close();
     }
-  });
+  }, 120_000);
 });
 
 function serve({ daemon, bundle }: DockerMachine, dataDir: string): { stdout: string; stderr: string } {

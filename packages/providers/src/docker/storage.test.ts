@@ -48,11 +48,10 @@ describe.skipIf(missing !== undefined)(`docker: its disk${missing ? ` (${missing
       await machine.clear();
       expect(await machine.leftovers()).toEqual([]);
     } finally {
-      await machine.close();
-      must("umount", dataRoot);
+      await machine.close().finally(() => must("umount", dataRoot));
       rmSync(dataRoot, { recursive: true });
     }
-  });
+  }, 120_000);
 });
 
 function must(...argv: string[]): void {
