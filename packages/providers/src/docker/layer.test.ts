@@ -75,7 +75,7 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
   );
 
   test(
-    "are said to be lost if somebody removed the container, or asks for another one",
+    "are said to be lost if somebody removed the container, or asks for another image",
     async () => {
       const ref = await installed();
       await stop(ref);
@@ -87,7 +87,7 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
         exitCode: 2,
       });
       await stop(second);
-      const third = await machine.launch({ ...spec, limits: { memoryMiB: 128 } }, next(second));
+      const third = await machine.launch({ ...spec, image: machine.daemon.images.busybox }, next(second));
       expect(await diskFound(third)).toEqual({ state: "partly", lost: ["the container's own files"] });
       expect(await names()).toEqual([`/${containerName(third)}`]);
       await stop(third);
@@ -95,6 +95,32 @@ describe.skipIf(missing !== undefined)(`docker: the container's own files${missi
       for (const part of ["workspace", "home", "state"])
         await machine.daemon.ask("DELETE", `/volumes/hf-${ref.sandboxId}-${part}`);
       expect(await diskFound(await machine.launch(spec, next(third)))).toEqual({ state: "new", lost: [] });
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    "move to another container, where limits or mounts are not what they were, also if a server dies over it",
+    async () => {
+      const ref = await installed();
+      await stop(ref);
+      const small: SandboxSpec = { ...spec, limits: { memoryMiB: 128 } };
+      // Before there is a new one, and before the old one is removed; then one goes on with that.
+      let last = ref;
+      for (const deaths of [[2], [3], [3, 2]]) {
+        last = next(last);
+        for (const requests of deaths) await launchAndDie(machine, last, requests, small);
+        expect(await stop(last)).toMatchObject({ state: "absent", proof: "exited" });
+        expect(await names()).toEqual([`/${diskContainerName(ref)}`]);
+      }
+      const again = await machine.launch(small, next(last));
+      expect(await diskFound(again)).toEqual({ state: "kept", lost: [] });
+      expect(await machine.exec(again, `cat ${TOOL} /workspace/file`)).toMatchObject({
+        stdout: "it works\nmine\n",
+      });
+      const { HostConfig } = (await machine.inspect(again)) as { HostConfig: { Memory: number } };
+      expect(HostConfig.Memory).toBe(128 * 1024 * 1024);
+      expect(await names()).toEqual([`/${containerName(again)}`]);
     },
     TIMEOUT_MS,
   );

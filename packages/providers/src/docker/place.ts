@@ -11,10 +11,11 @@ import { ensureDisk, surveyDisk } from "./disk.ts";
 import { doorsOf, pointDoors } from "./doors.ts";
 import { type Container, type Image, isPodman } from "./engine-types.ts";
 import type { Holder } from "./holder.ts";
-import { specIn } from "./labels.ts";
-import { isFresh, takeLayer } from "./layer.ts";
+import { imageIn, specIn } from "./labels.ts";
+import { isFresh, ownVolumes, takeLayer } from "./layer.ts";
 import { planLimits } from "./limits.ts";
 import { makeContainer } from "./make-container.ts";
+import { moveLayer } from "./move-layer.ts";
 import { containerName } from "./names.ts";
 import { rejoinNetwork } from "./network.ts";
 import { removeContainer } from "./remove-container.ts";
@@ -56,14 +57,15 @@ export async function place(
 ): Promise<Placed> {
   const { api, layout, signal, now, layer } = context;
   const view = await viewOf(ref, plan, context);
-  // What a container was made with cannot be changed: one for another spec is of no use.
+  // What a container was made with cannot be changed; what is in it can be had on the same image.
   const isSame = layer !== undefined && specIn(layer.Config.Labels) === specHash(view);
+  const isMovable = layer !== undefined && imageIn(layer.Config.Labels) === view.imageName && isWhole(layer);
   // The start of this machine says nothing of another's.
   const bootId = context.reach === "api" ? null : readBootId();
   return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
     const identity = await makeRunDir(layout, ref, async (): Promise<Identity> => {
       const { lifetimeSeconds, fence } = plan;
-      const disk = await surveyDisk(api, ref, { layer: isSame, signal });
+      const disk = await surveyDisk(api, ref, { layer: isSame || isMovable, signal });
       const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid: view.account.uid, disk, cgroups: [] };
       return { ...facts, limits: view.limits.report, bundle: basename(bundle), bootId };
     });
@@ -80,12 +82,14 @@ export async function place(
       await rejoinNetwork(ref, layer, { ...context, network: plan.spec.network });
       return asItIs(layer);
     }
+    const body = containerBody(view);
+    if (layer !== undefined && isMovable) {
+      const id = await moveLayer(ref, { ...context, from: layer, body, why: madeOtherwise(layer) });
+      return { id, startedBefore: NEVER, isFresh: false };
+    }
     if (layer !== undefined) await removeContainer(api, layer.Id, signal);
-    return {
-      id: await makeContainer(api, containerName(ref), containerBody(view)),
-      startedBefore: NEVER,
-      isFresh: true,
-    };
+    const id = await makeContainer(api, containerName(ref), body);
+    return { id, startedBefore: NEVER, isFresh: true };
   });
 }
 
@@ -103,6 +107,15 @@ export async function viewOf(ref: InstanceRef, plan: LaunchPlan, context: Placin
   const way = { doors: doorsOf(layout, ref), reach, keeperBundle };
   const made = { imageName, madeOf, image };
   return { ref, plan, createdAt: now, ...made, account, ids, engine, hostMounts, limits, ...way };
+}
+
+/** No part of it is where no other container can have it. */
+function isWhole(container: Container): boolean {
+  return ownVolumes(container).length === 0;
+}
+
+function madeOtherwise({ Name }: Container): Error {
+  return new Error(`the container ${Name.slice(1)} was made with other mounts or limits`);
 }
 
 function notOurFiles(): HoldfastError {
