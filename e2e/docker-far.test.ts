@@ -24,12 +24,12 @@ beforeAll(async () => {
       DOCKER_CERT_PATH: daemon.remote?.certPath ?? "",
     },
   });
-});
+}, 120_000);
 
 afterAll(async () => {
   await server?.dispose();
   await daemon?.stop();
-});
+}, 120_000);
 
 onDocker(
   "a sandbox on another machine, reached by its daemon alone, works, survives its server, and leaves nothing",

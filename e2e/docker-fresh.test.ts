@@ -35,14 +35,14 @@ beforeAll(async () => {
     args: ["--docker-image", `${registry.host}/tools:1`],
     env: { DOCKER_HOST: daemon.host, PATH: `${bin}:${process.env.PATH}` },
   });
-});
+}, 120_000);
 
 afterAll(async () => {
   await server?.dispose();
   await registry?.stop();
   await daemon?.stop();
   rmSync(bin, { recursive: true, force: true });
-});
+}, 120_000);
 
 onDocker(
   "a machine without namespaces has Docker as its default, and says so; without either it is told both remedies",

@@ -18,12 +18,12 @@ beforeAll(async () => {
     args: ["--providers", "docker,local", "--docker-image", daemon.images.debian],
     env: { DOCKER_HOST: daemon.host },
   });
-});
+}, 120_000);
 
 afterAll(async () => {
   await server?.dispose();
   await daemon?.stop();
-});
+}, 120_000);
 
 onDocker(
   "a program on localhost in a container is reached through its preview, without any network",

@@ -15,12 +15,12 @@ beforeAll(async () => {
     args: ["--providers", "local,docker", "--docker-image", daemon.images.debian],
     env: { DOCKER_HOST: daemon.host },
   });
-});
+}, 120_000);
 
 afterAll(async () => {
   await server?.dispose();
   await daemon?.stop();
-});
+}, 120_000);
 
 const TREE = `cd /workspace && mkdir -p deep/er 'with space' && echo hi > deep/er/file && : > empty && echo 1 > one && ln one two
 printf y > "$(printf '\\377\\n')" && ln -s /etc/passwd link && truncate -s 3M hole && echo end >> hole && mkfifo pipe
