@@ -116,11 +116,19 @@ class Daemon extends DaemonClient implements DockerDaemon {
   }
 
   async #stop(): Promise<void> {
+    await this.#thawAll().catch(() => {}); // a daemon that did not start has none
     this.#process?.kill("SIGKILL");
     await this.#process?.exited;
     // The end of its first process is the end of all others in its namespace, a moment later.
     await removeGroups(this.#command.groups);
     rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  /** What is frozen cannot be killed, and keeps the daemon's whole namespace from ending. */
+  async #thawAll(): Promise<void> {
+    const filters = encodeURIComponent(JSON.stringify({ status: ["paused"] }));
+    const paused = (await this.ask("GET", `/containers/json?filters=${filters}`)) as { Id: string }[];
+    for (const { Id } of paused) await this.ask("POST", `/containers/${Id}/unpause`);
   }
 
   async #untilReady(daemon: Bun.Subprocess): Promise<void> {
