@@ -68,7 +68,7 @@ export class Bench implements AsyncDisposable {
     }
     const daemon = await startDockerDaemon();
     this.#parts.defer(() => daemon.stop());
-    const image = daemon.images.debian;
+    const image = daemon.images.busybox;
     const server = await this.newServer({
       args: ["--providers", "docker", "--docker-image", image],
       env: { DOCKER_HOST: daemon.host },

@@ -28,13 +28,13 @@ export const run: Case = {
     }
     let made: Sandbox | undefined;
     const parts: Record<string, () => Promise<unknown>> = {
-      "its parts: the start of the command line (--version)": () => cli(["--version"]),
-      "its parts: one request (ls -q)": () => cli(["ls", "-q"]),
-      "its parts: create, by the SDK": async () => {
+      "the start of the command line (--version)": () => cli(["--version"]),
+      "one request (ls -q)": () => cli(["ls", "-q"]),
+      "create, by the SDK": async () => {
         made = await Sandbox.create({ network: "none" }, server.at);
       },
-      "its parts: exec, by the SDK": async () => made?.exec(["true"]),
-      "its parts: delete until it is gone, by the SDK": async () => made?.delete({ force: true }),
+      "exec, by the SDK": async () => made?.exec(["true"]),
+      "delete until it is gone, by the SDK": async () => made?.delete({ force: true }),
     };
     if (bench.isShort) return;
     // In this order, in turns: each needs what the one before has made.
