@@ -109,17 +109,20 @@ test("out of memory is told apart from a plain kill", async () => {
 });
 
 test("300 commands that are waited for do not hold up another", async () => {
+  await sandbox.exec("mkdir here; mkfifo gate");
   let finished = 0;
   const wait = async () => {
-    const answer = await postExec({ command: "sleep 5" });
+    const answer = await postExec({ command: "echo > here/$$; read go < gate" });
     finished++;
     return answer;
   };
   const waiting = Array.from({ length: 300 }, wait);
-  await Bun.sleep(1_000);
-  expect(await postExec({ command: "echo through" })).toContain("through");
+  const counted = async () => (await sandbox.exec("ls here | wc -l")).stdout.trim();
+  while ((await counted()) !== "300") await Bun.sleep(20);
   expect(finished).toBe(0);
+  const opener = await sandbox.startProcess("exec 3<> gate; yes '' | head -n 300 >&3; exec sleep infinity");
   for (const answer of await Promise.all(waiting)) expect(answer).toContain('"exitCode":0');
+  await opener.kill();
 });
 
 /** By node's own client, which has no bound on requests at a time. */
