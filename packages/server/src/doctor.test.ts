@@ -46,6 +46,9 @@ const noNamespaces = [
   'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --ambient-caps=-all --inh-caps=-all "$@"',
   "sh",
 ];
+/** As on Ubuntu; this machine's kernel need not have AppArmor. */
+const withAppArmor = `cp -r /proc/sys/kernel "$DIR/kernel" 2>/dev/null
+echo 1 > "$DIR/kernel/apparmor_restrict_unprivileged_userns"; mount --bind "$DIR/kernel" /proc/sys/kernel`;
 const noDocker = { DOCKER_HOST: `unix://${join(home, "none.sock")}` };
 
 const cases: Case[] = [
@@ -65,6 +68,24 @@ const cases: Case[] = [
     name: "kernel settings",
     detail: /^user\.max_user_namespaces is 0$/,
     remedy: /^sudo sysctl user\.max_user_namespaces=15000$/,
+  },
+  {
+    taken: "user namespaces, by AppArmor",
+    as: "plain",
+    script: withAppArmor,
+    under: noNamespaces,
+    provider: "local",
+    name: "user namespaces",
+    detail: /No space left on device|namespace/i,
+    remedy:
+      /AppArmor.* profile for \/usr\/bin\/bwrap.* sysctl kernel\.apparmor_restrict_unprivileged_userns=0$/,
+  },
+  {
+    taken: "AppArmor's leave, by the kernel's settings",
+    script: withAppArmor,
+    name: "kernel settings",
+    detail: /^kernel\.apparmor_restrict_unprivileged_userns is 1$/,
+    remedy: /^sudo sysctl kernel\.apparmor_restrict_unprivileged_userns=0$/,
   },
   {
     taken: "bubblewrap",
