@@ -49,7 +49,7 @@ exec "$@"`;
  * streams. With pasta this shell is root of the new network namespace, and nobody is after it.
  */
 const LAST_SCRIPT = `exec ${BOOT_FD}< "$1/${files.boot}" ${SECCOMP_FD}< "$1/${files.seccomp}" || exit 1; shift
-if [ -n "$1" ]; then "$1" -batch "$2" && "$1" -6 -batch "$3" || exit 1; fi; shift 3
+if [ -n "$1" ]; then "$1" -6 -batch "$3" & "$1" -batch "$2" && wait $! || exit 1; fi; shift 3
 exec "$@"`;
 
 /**

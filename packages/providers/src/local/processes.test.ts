@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Machine } from "../../fixtures/machine.ts";
-import { childrenOf, findByName, isAlive, readProcess } from "./processes.ts";
+import { nameOf } from "./name.ts";
+import { childrenOf, findByName, isAlive, isKeeper, readProcess } from "./processes.ts";
 
 let machine: Machine;
 beforeAll(async () => {
@@ -38,6 +40,17 @@ test.each(disguises)("a process inside that dresses up as $as is not taken for o
   expect((await machine.provider.observe(claimed, soon())).state).toBe("absent");
   await machine.clear();
 });
+
+test.each(["none", "full"] as const)(
+  "a launch knows its keeper without a look at every process, with network %s",
+  async (network) => {
+    const ref = await machine.launch({ network });
+    const note = join(machine.dataDir, "instances", nameOf(ref), "keeper.pid");
+    const noted = Number(readFileSync(note, "utf8"));
+    expect((await findByName(nameOf(ref))).filter(isKeeper).map(({ pid }) => pid)).toEqual([noted]);
+    await machine.clear();
+  },
+);
 
 test("a launcher is found at every moment, also between two of its programs", async () => {
   for (let round = 0; round < 40; round++) {

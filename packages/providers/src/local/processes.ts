@@ -73,6 +73,12 @@ export function readProcess(pid: number): HostProcess | undefined {
   return { pid, parentPid, startTime, uid, argv, pids };
 }
 
+/** Started by its first thread, as all is that our own programs start. Empty where the kernel does not tell. */
+export function childrenOf(pid: number): number[] {
+  const text = readProcFile(pid, "children", pid) ?? "";
+  return text.split(" ").filter(Boolean).map(Number);
+}
+
 /** A process of a namespace, and whether every thread of it stands still. */
 export interface InNamespace extends Pick<HostProcess, "pid" | "startTime" | "pids"> {
   readonly isStopped: boolean;
@@ -148,11 +154,6 @@ async function scan(
   }
   for (const pid of pids) neverHad.set(pid, readStat(pid)?.startTime ?? "");
   return found;
-}
-
-/** Nothing where the kernel does not keep the list. */
-export function childrenOf(pid: number): number[] {
-  return [...(readProcFile(pid, "children", pid) ?? "").matchAll(/\d+/g)].map(Number);
 }
 
 /** Without this nothing can be said of any instance. */
