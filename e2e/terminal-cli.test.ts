@@ -85,7 +85,7 @@ test("Ctrl-P Ctrl-Q detaches, attach comes back, and the screen is left as it wa
   await person.sees(/detached[\s\S]*holdfast attach cli kept[\s\S]*same 0/);
   // The cursor and the normal screen are back before anything else is said.
   const [shown = ""] = person.text.split("holdfast: detached");
-  expect(shown.endsWith("\x1b[?25h\x1b[?1049l")).toBe(true);
+  expect(shown.trimEnd().endsWith("\x1b[?25h\x1b[?1049l")).toBe(true);
   await person.ends();
   const again = new Person(watched("$HF attach cli kept"));
   await again.sees(/full/);

@@ -8,10 +8,13 @@ const EXAMPLE = /^ {2}(\S.*?)(?: {2,}(\S.*))?$/;
 /** Prints the examples and notes below a command's help as wide as the terminal, like the rest of it. */
 export function fitHelp(program: Command): Command {
   // On a narrow terminal, too, what an option does is wrapped beside it.
+  const printing = (stream: NodeJS.WriteStream) => (text: string) => {
+    stream.write(hasExamples(text) ? fitted(text, stream.columns || USUAL_WIDTH) : text);
+  };
   return program.configureHelp({ minWidthToWrap: LEAST_WIDTH, groupItems: commonLast }).configureOutput({
-    writeOut: (text) => {
-      process.stdout.write(hasExamples(text) ? fitted(text, process.stdout.columns || USUAL_WIDTH) : text);
-    },
+    writeOut: printing(process.stdout),
+    // Whoever names no command gets the help there.
+    writeErr: printing(process.stderr),
   });
 }
 

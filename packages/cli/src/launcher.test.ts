@@ -38,4 +38,8 @@ test("the program that the set-up built is used, unless a source is newer than i
   put("packages/sdk/src/index.ts", "", 100);
   put("package-lock.json", "{}", 0);
   expect(started("ls")).toBe("cli/src/main.ts ls\n");
+  put("package-lock.json", "{}", 100);
+  expect(started("ls")).toBe("built ls\n");
+  put("packages/cli/src/skill/holdfast/SKILL.md", "", 0);
+  expect(started("ls")).toBe("cli/src/main.ts ls\n");
 });

@@ -179,6 +179,7 @@ test("touch, leases, providers and sweep", async () => {
     ].join("\n"),
   );
   expect((await holdfast(["leases", "-a"])).stdout).toContain("exited: pid 7 is gone");
+  expect((await holdfast(["leases", "-a", "-q"])).stdout).toBe("ins1\nins2\n");
   expect((await holdfast(["providers"])).stdout).toBe(
     [
       "PROVIDER        STATE   SLOTS    MEMORY  DISK                    NETWORKS   NOTE",

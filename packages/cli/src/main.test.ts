@@ -219,6 +219,13 @@ test("stop, start, events and rm; one failure does not keep the others", async (
   expect((await holdfast(["inspect", "a"])).stderr).toContain("error: sandbox a was deleted\n");
 });
 
+test("without a command: the help, as wide as it is everywhere, and 2", async () => {
+  const { code, stdout, stderr } = await holdfast([]);
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr).toStartWith("Usage: holdfast ");
+  expect(stderr.split("\n").filter((line) => line.length > 80)).toEqual([]);
+});
+
 const failures: [string, string[], { code: number; stderr: string }][] = [
   [
     "a mistyped command",

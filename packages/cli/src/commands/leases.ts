@@ -19,6 +19,7 @@ async function leases(options: { all?: true }, command: Command): Promise<void> 
   for await (const lease of operator.leases()) {
     if (options.all || lease.phase !== "gone") shown.push(lease);
   }
+  shown.sort((a, b) => a.createdAt.localeCompare(b.createdAt)); // a page's own order is by id
   if (output === "json") return printJson({ leases: shown });
   if (quiet) return print(shown.map(({ instanceId }) => `${instanceId}\n`).join(""));
   const head = ["INSTANCE", "SANDBOX", "GEN", "PHASE", "PROVIDER", "AGE", "STOPS", "NOTE"];

@@ -1,5 +1,6 @@
 import type { Sandbox, Terminal } from "holdfast";
 import { note } from "../live.ts";
+import { write } from "../print.ts";
 import { interact, type Outcome } from "./interact.ts";
 
 /** Interacts, says what the user should know at the end, and gives the exit code that is ours to leave with. */
@@ -9,7 +10,10 @@ export async function interactAndLeave(
   options: { readonly: boolean },
 ): Promise<number> {
   const outcome = await interact(terminal, options);
-  if (outcome.kind !== "exited") await note(howToComeBack(sandbox, terminal));
+  if (outcome.kind === "exited") return exitCodeOf(outcome);
+  // The cursor is where the program left it, mostly behind a prompt.
+  if (process.stderr.isTTY) await write(process.stderr, "\n");
+  await note(howToComeBack(sandbox, terminal));
   return exitCodeOf(outcome);
 }
 

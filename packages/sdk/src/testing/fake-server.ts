@@ -217,8 +217,9 @@ export class FakeServer {
       return Response.json(abandoned);
     }
     if (url.pathname === "/v1/providers") return Response.json({ providers: [fakeProvider] });
+    // In an order that says nothing, as that of the server's own ids.
     if (url.pathname === "/v1/leases")
-      return Response.json({ leases: [...this.sandboxes.values()].map(leaseOf) });
+      return Response.json({ leases: [...this.sandboxes.values()].map(leaseOf).reverse() });
     throw new HoldfastError("not_found", `no route ${url.pathname}`);
   }
 
