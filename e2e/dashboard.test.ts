@@ -71,6 +71,12 @@ test("a sandbox is made by keyboard, and its countdown runs", async () => {
   await row.getByText(/removed in 29:\d\d/).waitFor();
   await sandbox.stop();
   await row.getByText("stopped", { exact: true }).waitFor();
+  // Enter on a link is the link's, on this page, too, where it opens what is selected.
+  await page.getByRole("link", { name: "Operator" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Operator" }).waitFor();
+  await page.goBack();
+  await row.waitFor();
   await page.keyboard.press("j");
   await page.keyboard.press("Enter");
   await button("Start").click();
@@ -103,6 +109,8 @@ test("a terminal goes on over a kill -9 of the server with its screen, for two v
   await other.keyboard.type("clear; echo from-$((40+2))\n");
   await untilScreen(other, "from-42");
   await untilScreen(page, "from-42");
+  await other.keyboard.press("Control+F6");
+  expect(await other.evaluate(() => document.activeElement === document.body)).toBe(true);
   await other.close();
 });
 
@@ -183,12 +191,21 @@ test("files go up, come down, and a conflict is told instead of overwritten", as
   await button("Save").click();
   await text.waitFor({ state: "detached" });
   expect(await sandbox.files.readText(path)).toBe("both\n");
+
+  // What could not be written back as it was can be read, and a link to a directory leads there.
+  await sandbox.exec("mkdir inner; ln -s inner link; printf 'one\\r\\ntwo' > inner/dos.txt");
+  await button("Look again").click();
+  await button("link → inner").click();
+  await button("dos.txt").click();
+  await page.getByText("Its lines end with CR").waitFor();
+  expect(await text.getAttribute("readonly")).not.toBeNull();
+  await page.keyboard.press("Escape");
 });
 
 test("nothing keeps anybody out, in light and in dark, and on a phone nothing is cut off", async () => {
-  const places = ["/", "", "/processes", "/terminals", "/files", "/ports", "/snapshots"].map((path) =>
-    path === "/" ? path : `/sandboxes/${sandbox.id}${path}`,
-  );
+  await sandbox.createSession({ sessionId: "main" });
+  const tabs = ["", "/processes", "/terminals", "/sessions", "/files", "/ports", "/snapshots"];
+  const places = ["/", ...tabs.map((tab) => `/sandboxes/${sandbox.id}${tab}`)];
   for (const path of [...places, "/operator"]) {
     await page.goto(server.url + path);
     await page.getByRole("heading").first().waitFor();
@@ -204,12 +221,16 @@ test("nothing keeps anybody out, in light and in dark, and on a phone nothing is
   await page.emulateMedia({ colorScheme: null });
 });
 
-test("the operator's page has the providers, the leases, and a sweep that would do nothing", async () => {
+test("the operator's page has the providers, the leases as they come, and a sweep that would do nothing", async () => {
   await page.goto(`${server.url}/operator`);
   await page.getByRole("heading", { name: "local" }).waitFor();
-  await page.getByRole("link", { name: sandbox.id }).waitFor();
+  await page.getByRole("link", { name: "demo" }).waitFor();
   await button("Dry run").click();
   await page.getByText("Nothing to do.").waitFor();
+  const other = await Sandbox.create({ name: "shows-up", network: "none" }, server.at);
+  await page.getByRole("link", { name: "shows-up" }).waitFor();
+  await other.delete({ force: true });
+  await page.getByRole("link", { name: "shows-up" }).waitFor({ state: "detached" });
 });
 
 if (pictures !== undefined) test("pictures", () => takePictures(pictures));

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import { useKeys } from "./keyboard.ts";
 import { useLive } from "./live.ts";
@@ -28,6 +28,7 @@ function Dashboard() {
     // Nothing of what was seen stays for whoever is next.
     queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION[0] });
   }, []);
+  const leaving = useMutation({ mutationFn: signOut, onSuccess: onSignedOut });
   const line = useLive({ onSignedOut });
   const place = usePlace();
   const [helping, setHelping] = useState(false);
@@ -60,11 +61,12 @@ function Dashboard() {
         >
           ?
         </button>
-        <button type="button" className="quiet" onClick={() => void signOut().then(onSignedOut)}>
+        <button type="button" className="quiet" onClick={() => leaving.mutate()}>
           Sign out
         </button>
       </header>
       <main>
+        <ErrorNote error={leaving.error} />
         {place.page === "sandboxes" && <SandboxesPage />}
         {place.page === "operator" && <OperatorPage />}
         {place.page === "sandbox" && <SandboxPage key={place.id} id={place.id} tab={place.tab} />}
@@ -98,6 +100,7 @@ const shortcuts = [
   ["/", "filter"],
   ["n", "new sandbox"],
   ["Escape", "back to the list, or close a dialog"],
+  ["Ctrl-F6", "out of a terminal, whose other keys are the program's"],
   ["?", "this"],
 ];
 

@@ -13,8 +13,15 @@ export async function listSandboxes(): Promise<SandboxInfo[]> {
   return (await Sandbox.list({ client })).map(({ info }) => info);
 }
 
+/** What whoever runs the server looks at: asked anew, while it is shown, when any sandbox changes. */
+export function operators(what: string): string[] {
+  return ["operator", what];
+}
+
 // Changes come in bursts: one drawing for all of a moment.
 const FLUSH_MS = 60;
+// All leases and a measurement are more to ask for: at most so often, however much happens.
+const OPERATOR_MS = 1_000;
 
 /** Keeps what is shown true, by the server's own events, while the page is seen. Says whether the line stands. */
 export function useLive({ onSignedOut }: { onSignedOut: () => void }): "live" | "lost" {
@@ -60,9 +67,14 @@ async function follow(options: {
 class Pending {
   #changes: Change[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #operatorTimer: ReturnType<typeof setTimeout> | undefined;
   #listing: Promise<void> | undefined;
 
   add(change: Change): void {
+    this.#operatorTimer ??= setTimeout(() => {
+      this.#operatorTimer = undefined;
+      void queries.invalidateQueries({ queryKey: ["operator"] }, { cancelRefetch: false });
+    }, OPERATOR_MS);
     if (change.type === "resync") {
       this.#listing = this.#list();
       return;

@@ -14,7 +14,7 @@ export function SignIn({ onSignedIn }: { onSignedIn: () => void }) {
   return (
     <main className="sign-in">
       <h1>Holdfast</h1>
-      <p>Sandboxes for agents that are still there.</p>
+      <p>Sandboxes for AI agents that are still there tomorrow.</p>
       <form onSubmit={submit}>
         <label htmlFor="token">Token</label>
         <input

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type LeaseInfo, Operator } from "holdfast";
 import { useState } from "react";
 import { moment } from "../format.ts";
+import { listSandboxes, operators, SANDBOXES } from "../live.ts";
 import { client } from "../server.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
 import { Link } from "../ui/link.tsx";
@@ -12,11 +13,14 @@ const MOST = 500;
 export function Leases() {
   const [withGone, setWithGone] = useState(false);
   const { data, error } = useQuery({
-    queryKey: ["about", "leases"],
+    queryKey: operators("leases"),
     queryFn: allLeases,
     refetchOnMount: "always",
   });
-  const shown = (data ?? []).filter(({ phase }) => withGone || phase !== "gone").slice(0, MOST);
+  const sandboxes = useQuery({ queryKey: SANDBOXES, queryFn: listSandboxes });
+  const names = new Map(sandboxes.data?.map(({ id, name }) => [id, name]));
+  const wanted = (data ?? []).filter(({ phase }) => withGone || phase !== "gone");
+  const shown = wanted.slice(0, MOST);
   return (
     <section className="panel" aria-labelledby="leases">
       <div className="bar">
@@ -33,7 +37,7 @@ export function Leases() {
         <p className="empty">No lease: no instance exists or may exist.</p>
       ) : (
         <div className="scroll-x">
-          <table>
+          <table className="stacked">
             <thead>
               <tr>
                 <th scope="col">Instance</th>
@@ -47,21 +51,28 @@ export function Leases() {
             <tbody>
               {shown.map((lease) => (
                 <tr key={lease.instanceId}>
-                  <td className="mono">{lease.instanceId}</td>
-                  <td>
+                  <td data-label="Instance" className="mono">
+                    {lease.instanceId}
+                  </td>
+                  <td data-label="Sandbox">
                     <Link to={{ page: "sandbox", id: lease.sandboxId, tab: "overview" }}>
-                      {lease.sandboxId}
+                      {names.get(lease.sandboxId) ?? lease.sandboxId}
                     </Link>
                   </td>
-                  <td>{lease.provider}</td>
-                  <td>{lease.phase.replaceAll("_", " ")}</td>
-                  <td>{moment(lease.createdAt)}</td>
-                  <td>{wordsOf(lease)}</td>
+                  <td data-label="Provider">{lease.provider}</td>
+                  <td data-label="Phase">{lease.phase.replaceAll("_", " ")}</td>
+                  <td data-label="Since">{moment(lease.createdAt)}</td>
+                  <td data-label="Known">{wordsOf(lease)}</td>
                 </tr>
               ))}
             </tbody>
           </table>
         </div>
+      )}
+      {wanted.length > MOST && (
+        <p className="soft">
+          The latest {MOST} of {wanted.length} are shown.
+        </p>
       )}
     </section>
   );
@@ -70,7 +81,7 @@ export function Leases() {
 async function allLeases(): Promise<LeaseInfo[]> {
   const found: LeaseInfo[] = [];
   for await (const lease of (await Operator.connect({ client })).leases()) found.push(lease);
-  return found.reverse();
+  return found.sort((a, b) => b.createdAt.localeCompare(a.createdAt));
 }
 
 function wordsOf({ evidence, stopReason, lastError, attempts, nextAttemptAt }: LeaseInfo): string {

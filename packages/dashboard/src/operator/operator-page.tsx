@@ -8,6 +8,8 @@ export function OperatorPage() {
     <>
       <div className="bar">
         <h1>Operator</h1>
+        <span className="grow" />
+        <a href="/docs">API page</a>
       </div>
       <Providers />
       <Sweep />

@@ -1,12 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { Operator, type ProviderInfo } from "holdfast";
 import { bytes } from "../format.ts";
+import { operators } from "../live.ts";
 import { client } from "../server.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
 
 export function Providers() {
   const { data, error, refetch, isFetching } = useQuery({
-    queryKey: ["providers"],
+    queryKey: operators("providers"),
     queryFn: async () => (await Operator.connect({ client })).providers(),
     refetchOnMount: "always",
   });
@@ -69,10 +70,16 @@ function Meter(props: {
       </p>
     );
   const { used, total } = amount;
-  const share = total === null || total === 0 ? 0 : Math.min(100, (100 * used) / total);
+  if (total === null)
+    return (
+      <p>
+        {name} <span className="soft">{show(used)}</span>
+      </p>
+    );
+  const share = total === 0 ? 0 : Math.min(100, (100 * used) / total);
   return (
     <div>
-      {name} <span className="soft">{total === null ? show(used) : `${show(used)} of ${show(total)}`}</span>
+      {name} <span className="soft">{`${show(used)} of ${show(total)}`}</span>
       <div className="meter">
         <div style={{ width: `${share}%` }} />
       </div>

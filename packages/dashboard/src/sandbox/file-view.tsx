@@ -10,7 +10,10 @@ import { held } from "./use-sandbox.ts";
 // What a text field takes without getting slow.
 const MOST_BYTES = 512 * 1024;
 
-type Content = { kind: "text"; text: string; etag: string } | { kind: "other"; why: string };
+type Content =
+  | { kind: "text"; text: string; etag: string }
+  /** Text that this page could not write back as it was; or no text at all. */
+  | { kind: "other"; why: string; text?: string };
 
 /** A file to read and, if it is small text, to change. It is saved only over what was read. */
 export function FileView(props: {
@@ -27,6 +30,15 @@ export function FileView(props: {
       {content.data?.kind === "other" && (
         <>
           <p>{content.data.why}</p>
+          {content.data.text !== undefined && (
+            <textarea
+              aria-label={`Content of ${path}`}
+              rows={22}
+              readOnly
+              spellCheck={false}
+              value={content.data.text}
+            />
+          )}
           <div className="buttons">
             <a className="button" href={fileUrl(id, "", path)} download>
               Download
@@ -122,18 +134,28 @@ async function read(id: string, path: string): Promise<Content> {
   const { files } = await held(id);
   const { type, sizeBytes, etag } = await files.stat(path, { follow: true });
   if (type !== "file") return { kind: "other", why: `It is a ${type}.` };
-  if (sizeBytes > MOST_BYTES)
-    return { kind: "other", why: `It has ${bytes(sizeBytes)}: too much to edit here.` };
-  const text = decoded(await files.read(path));
-  if (text === undefined) return { kind: "other", why: "It is not text." };
+  const isWhole = sizeBytes <= MOST_BYTES;
+  const content = await files.read(path, isWhole ? {} : { end: MOST_BYTES });
+  const text = decoded(content, { isWhole });
+  if (text === undefined) return { kind: "other", why: `It is not text, and has ${bytes(sizeBytes)}.` };
+  if (!isWhole)
+    return {
+      kind: "other",
+      why: `Its first ${bytes(MOST_BYTES)} of ${bytes(sizeBytes)}, to read only.`,
+      text,
+    };
+  // A text field makes other line ends of these.
+  if (text.includes("\r"))
+    return { kind: "other", why: "Its lines end with CR: it can be read here, not changed.", text };
   return { kind: "text", text, etag };
 }
 
-/** Only what would be written back as it was. */
-function decoded(content: Uint8Array): string | undefined {
+/** A character may be cut at the end of what is only a part. */
+function decoded(content: Uint8Array, { isWhole }: { isWhole: boolean }): string | undefined {
   try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(content);
-    return text.includes("\0") || text.includes("\r") ? undefined : text;
+    const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+    const text = decoder.decode(content, { stream: !isWhole });
+    return text.includes("\0") ? undefined : text;
   } catch {
     return undefined;
   }

@@ -27,11 +27,12 @@ export function Files({ sandbox }: { sandbox: SandboxInfo }) {
     gcTime: 0,
   });
   const refresh = () => queries.invalidateQueries({ queryKey: ["files", id] });
-  if (!isRunning) return <NotRunning sandbox={sandbox} what="files to show: they are on its disk" />;
-  const enter = (entry: FileInfo) => {
-    if (entry.type === "directory") setDir(entry.path);
+  if (!isRunning) return <NotRunning sandbox={sandbox} what="files" />;
+  const enter = async (entry: FileInfo) => {
+    if (await isDirectory(id, entry)) setDir(entry.path);
     else setOpenPath(entry.path);
   };
+  const shown = list.data?.slice(0, MOST);
   return (
     <UploadZone id={id} dir={dir} onDone={refresh} before={<Crumbs dir={dir} onGo={setDir} />}>
       <ErrorNote error={list.error} />
@@ -43,9 +44,9 @@ export function Files({ sandbox }: { sandbox: SandboxInfo }) {
             </button>
           </li>
         )}
-        {list.data?.map((entry) => (
+        {shown?.map((entry) => (
           <li key={entry.path}>
-            <button type="button" className="quiet" onClick={() => enter(entry)}>
+            <button type="button" className="quiet" onClick={() => void enter(entry)}>
               {entry.type === "directory" ? `${entry.name}/` : entry.name}
               {entry.target !== undefined && ` → ${entry.target}`}
             </button>
@@ -61,6 +62,11 @@ export function Files({ sandbox }: { sandbox: SandboxInfo }) {
           </li>
         ))}
       </ul>
+      {list.data !== undefined && list.data.length > MOST && (
+        <p className="soft">
+          There are more than these {MOST}: <code>ls</code> in a terminal has all of them.
+        </p>
+      )}
       {list.data?.length === 0 && <p className="empty">Nothing is here. Drop a file, or upload one.</p>}
       {openPath !== undefined && (
         <FileView id={id} path={openPath} onClose={() => setOpenPath(undefined)} onSaved={refresh} />
@@ -77,11 +83,21 @@ export function Files({ sandbox }: { sandbox: SandboxInfo }) {
   );
 }
 
+/** Itself, or what a link leads to; of a link that leads nowhere its file says so. */
+async function isDirectory(id: string, { type, path }: FileInfo): Promise<boolean> {
+  if (type !== "symlink") return type === "directory";
+  const { files } = await held(id);
+  return files.stat(path, { follow: true }).then(
+    (led) => led.type === "directory",
+    () => false,
+  );
+}
+
 async function entriesOf(id: string, dir: string): Promise<FileInfo[]> {
   const found: FileInfo[] = [];
   for await (const entry of (await held(id)).files.list(dir)) {
     found.push(entry);
-    if (found.length >= MOST) break;
+    if (found.length > MOST) break;
   }
   return found.sort(
     (a, b) => Number(b.type === "directory") - Number(a.type === "directory") || a.name.localeCompare(b.name),

@@ -1,6 +1,7 @@
 import type { SandboxInfo, Usage } from "holdfast";
 import { useNow } from "../clock.ts";
 import { age, countdown, inOwnTime, moment } from "../format.ts";
+import { leftOf } from "../sandboxes/reap.ts";
 import { ErrorNote } from "../ui/error-note.tsx";
 import { Graphs } from "./graphs.tsx";
 import { Timeline } from "./timeline.tsx";
@@ -23,7 +24,7 @@ export function Overview({ sandbox, samples }: { sandbox: SandboxInfo; samples: 
 function WhyPanel({ sandbox }: { sandbox: SandboxInfo }) {
   const { data: why, error } = useAbout(sandbox.id, "why", (one) => one.why());
   const now = useNow();
-  const left = why?.reapsAt === undefined ? undefined : Date.parse(why.reapsAt) - now;
+  const left = why?.reapsAt === undefined ? undefined : leftOf(why.reapsAt, sandbox, now);
   return (
     <section className="panel why">
       <h2>Why it lives, and what is next</h2>

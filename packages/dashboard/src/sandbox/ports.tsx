@@ -24,7 +24,7 @@ export function Ports({ sandbox }: { sandbox: SandboxInfo }) {
   return (
     <div className="scroll-x">
       <ErrorNote error={list.error ?? changing.error} />
-      <table>
+      <table className="stacked">
         <thead>
           <tr>
             <th scope="col">Port</th>
@@ -38,9 +38,9 @@ export function Ports({ sandbox }: { sandbox: SandboxInfo }) {
         <tbody>
           {list.data?.map((port) => (
             <tr key={port.port}>
-              <td>{port.port}</td>
-              <td>{port.listening ? "listens" : "nothing listens"}</td>
-              <td>
+              <td data-label="Port">{port.port}</td>
+              <td data-label="Inside">{port.listening ? "listens" : "nothing listens"}</td>
+              <td data-label="Address">
                 {port.url === undefined ? (
                   <span className="soft">none</span>
                 ) : (

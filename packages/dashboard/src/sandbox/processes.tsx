@@ -96,7 +96,7 @@ function ProcessItem(props: {
           {isOpen ? "▾" : "▸"} <code>{commandLine(command)}</code>
         </button>
         <span className="grow" />
-        <span className={`soft status ${status.state}`}>
+        <span className={isBad(status) ? "status bad" : "status soft"}>
           {statusWords(status)}, {age(until - Date.parse(startedAt))}
         </span>
         {status.state === "running" && (
@@ -109,6 +109,10 @@ function ProcessItem(props: {
       {isOpen && <LogView id={id} processId={processId} onEnd={onChange} />}
     </li>
   );
+}
+
+function isBad(status: ProcessStatus): boolean {
+  return status.state === "lost" || (status.state === "exited" && status.exitCode !== 0);
 }
 
 function statusWords(status: ProcessStatus): string {

@@ -1,4 +1,5 @@
 import type { SandboxInfo } from "holdfast";
+import { useEffect, useRef } from "react";
 import { useKeys } from "../keyboard.ts";
 import { go, type Tab, tabs } from "../router.ts";
 import { Link } from "../ui/link.tsx";
@@ -27,10 +28,16 @@ const toList = () => go({ page: "sandboxes" });
 function Known({ sandbox, tab }: { sandbox: SandboxInfo; tab: Tab }) {
   const { id } = sandbox;
   const samples = useInside(sandbox);
+  const list = useRef<HTMLElement>(null);
+  // On a phone not all of them fit; the one that is open is to be seen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is what moves them
+  useEffect(() => {
+    list.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [tab]);
   return (
     <article>
       <SandboxHeader sandbox={sandbox} />
-      <nav className="tabs" aria-label={sandbox.name}>
+      <nav ref={list} className="tabs" aria-label={sandbox.name}>
         {tabs.map((one) => (
           <Link
             key={one}

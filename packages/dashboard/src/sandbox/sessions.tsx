@@ -26,7 +26,7 @@ export function Sessions({ sandbox }: { sandbox: SandboxInfo }) {
   return (
     <div className="scroll-x">
       <ErrorNote error={list.error} />
-      <table>
+      <table className="stacked">
         <thead>
           <tr>
             <th scope="col">Session</th>
@@ -40,12 +40,16 @@ export function Sessions({ sandbox }: { sandbox: SandboxInfo }) {
         <tbody>
           {list.data?.map((session) => (
             <tr key={session.sessionId}>
-              <td>{session.sessionId}</td>
-              <td>{session.running === undefined ? session.state : `runs ${session.running}`}</td>
-              <td className="mono">{session.cwd}</td>
-              <td>{session.shell}</td>
-              <td>{session.waiting.length}</td>
-              <td>{age(now - Date.parse(session.createdAt))}</td>
+              <td data-label="Session">{session.sessionId}</td>
+              <td data-label="State">
+                {session.running === undefined ? session.state : `runs ${session.running}`}
+              </td>
+              <td data-label="Directory" className="mono">
+                {session.cwd}
+              </td>
+              <td data-label="Shell">{session.shell}</td>
+              <td data-label="Waiting">{session.waiting.length}</td>
+              <td data-label="Age">{age(now - Date.parse(session.createdAt))}</td>
             </tr>
           ))}
         </tbody>

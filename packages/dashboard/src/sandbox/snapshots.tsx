@@ -34,7 +34,7 @@ export function Snapshots({ sandbox }: { sandbox: SandboxInfo }) {
       )}
       {(list.data?.length ?? 0) > 0 && (
         <div className="scroll-x">
-          <table>
+          <table className="stacked">
             <thead>
               <tr>
                 <th scope="col">Name</th>
@@ -50,11 +50,13 @@ export function Snapshots({ sandbox }: { sandbox: SandboxInfo }) {
             <tbody>
               {list.data?.map((snapshot) => (
                 <tr key={snapshot.id}>
-                  <td>{snapshot.info.name}</td>
-                  <td title={snapshot.info.failure}>{snapshot.info.state}</td>
-                  <td>{snapshot.info.files}</td>
-                  <td>{bytes(snapshot.info.sizeBytes)}</td>
-                  <td>{moment(snapshot.info.createdAt)}</td>
+                  <td data-label="Name">{snapshot.info.name}</td>
+                  <td data-label="State" title={snapshot.info.failure}>
+                    {snapshot.info.state}
+                  </td>
+                  <td data-label="Files">{snapshot.info.files}</td>
+                  <td data-label="Size">{bytes(snapshot.info.sizeBytes)}</td>
+                  <td data-label="Made">{moment(snapshot.info.createdAt)}</td>
                   <td>
                     <button
                       type="button"

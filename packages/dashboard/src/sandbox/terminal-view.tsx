@@ -78,9 +78,19 @@ function newScreen(place: HTMLElement): View {
   terminal.loadAddon(fit);
   terminal.loadAddon(new WebLinksAddon());
   terminal.open(place);
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (!isLeaving(event)) return true;
+    terminal.blur();
+    return false;
+  });
   drawFast(terminal);
   fit.fit();
   return { terminal, fit, place };
+}
+
+/** Every other key is the program's, Tab too: without it, nobody would get out of a terminal by keyboard. */
+function isLeaving({ ctrlKey, key }: KeyboardEvent): boolean {
+  return ctrlKey && key === "F6";
 }
 
 /** Where there is no WebGL, or it gets lost, the terminal draws by itself: slower, and the same. */

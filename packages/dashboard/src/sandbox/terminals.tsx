@@ -14,7 +14,7 @@ export function Terminals({ sandbox }: { sandbox: SandboxInfo }) {
   const { id, state } = sandbox;
   const isRunning = state === "running";
   const [chosen, setChosen] = useState<string>();
-  const [ending, setEnding] = useState<string>();
+  const [ending, setEnding] = useState<TerminalInfo>();
   const list = useAbout(id, ["inside", "terminals"], (one) => one.listTerminals(), { enabled: isRunning });
   const refresh = () => queries.invalidateQueries({ queryKey: about(id, "inside", "terminals") });
   const opening = useMutation({
@@ -30,7 +30,10 @@ export function Terminals({ sandbox }: { sandbox: SandboxInfo }) {
   });
   if (!isRunning) return <NotRunning sandbox={sandbox} what="terminals" />;
   const terminals = list.data ?? [];
-  const open = terminals.find(({ terminalId }) => terminalId === chosen) ?? terminals[0];
+  const open =
+    terminals.find(({ terminalId }) => terminalId === chosen) ??
+    terminals.find(({ state }) => state === "running") ??
+    terminals[0];
   return (
     <div>
       <div className="bar" role="toolbar" aria-label="Terminals">
@@ -40,9 +43,9 @@ export function Terminals({ sandbox }: { sandbox: SandboxInfo }) {
             type="button"
             aria-pressed={terminal === open}
             onClick={() => setChosen(terminal.terminalId)}
-            title={commandLine(terminal.command)}
+            title={`${terminal.terminalId}: ${commandLine(terminal.command)}`}
           >
-            {terminal.terminalId}
+            {nameOf(terminal.terminalId)}
             {viewersOf(terminal)}
           </button>
         ))}
@@ -56,8 +59,8 @@ export function Terminals({ sandbox }: { sandbox: SandboxInfo }) {
         </button>
         <span className="grow" />
         {open !== undefined && (
-          <button type="button" className="quiet" onClick={() => setEnding(open.terminalId)}>
-            End {open.terminalId}
+          <button type="button" className="quiet" onClick={() => setEnding(open)}>
+            {endVerb(open)} {nameOf(open.terminalId)}
           </button>
         )}
       </div>
@@ -73,17 +76,30 @@ export function Terminals({ sandbox }: { sandbox: SandboxInfo }) {
       )}
       {ending !== undefined && (
         <ConfirmDialog
-          title={`End ${ending}?`}
-          verb="End it"
-          act={async () => (await (await held(id)).attachTerminal(ending)).destroy()}
+          title={`${endVerb(ending)} ${nameOf(ending.terminalId)}?`}
+          verb={`${endVerb(ending)} it`}
+          act={async () => (await (await held(id)).attachTerminal(ending.terminalId)).destroy()}
           onClose={() => setEnding(undefined)}
           onDone={() => void refresh()}
         >
-          <p>Its program is ended with everything that it started, for all who look at it.</p>
+          <p>
+            {ending.state === "running"
+              ? "Its program is ended with everything that it started, for all who look at it."
+              : "Its program has ended; what it left on the screen is removed."}
+          </p>
         </ConfirmDialog>
       )}
     </div>
   );
+}
+
+/** Ids that nobody chose are long, and differ at their end. */
+function nameOf(terminalId: string): string {
+  return /^term_\w{20,}$/.test(terminalId) ? `term …${terminalId.slice(-5)}` : terminalId;
+}
+
+function endVerb({ state }: TerminalInfo): string {
+  return state === "running" ? "End" : "Forget";
 }
 
 function viewersOf({ viewers, state }: TerminalInfo): string {

@@ -1,4 +1,4 @@
-import type { SandboxInfo, Usage } from "holdfast";
+import type { SandboxInfo, Usage, Why } from "holdfast";
 import { useEffect, useState } from "react";
 import { about } from "../live.ts";
 import { queries } from "../server.ts";
@@ -6,6 +6,9 @@ import { held } from "./use-sandbox.ts";
 
 // Four minutes of samples, one every two seconds.
 const KEPT = 120;
+
+// That work held it awake passes without anything that would be told: looked at with every fifth sample.
+const LOOK_AT_HOLDS = 5;
 
 /** What a running sandbox uses, while the page is seen; and a look at what is in it whenever that changes. */
 export function useInside({ id, state, generation }: SandboxInfo): readonly Usage[] {
@@ -39,12 +42,20 @@ async function follow(of: { id: string; signal: AbortSignal; take: (sample: Usag
   const { id, signal, take } = of;
   const sandbox = await held(id);
   let inside: string | undefined;
+  let samples = 0;
   for await (const sample of sandbox.followUsage({ signal })) {
     take(sample);
+    samples++;
     if (inside !== undefined && inside !== sample.inside)
       await Promise.all(
         ["inside", "why"].map((what) => queries.invalidateQueries({ queryKey: about(id, what) })),
       );
+    else if (samples % LOOK_AT_HOLDS === 0 && isHeld(id))
+      await queries.invalidateQueries({ queryKey: about(id, "why") });
     inside = sample.inside;
   }
+}
+
+function isHeld(id: string): boolean {
+  return (queries.getQueryData<Why>(about(id, "why"))?.heldAwakeBy.length ?? 0) > 0;
 }

@@ -14,8 +14,7 @@ const SOON_MS = 60_000;
 /** When and why a sandbox will be reaped, as far as the list knows; `why` has the whole of it. */
 export function reapOf(sandbox: SandboxInfo, now: number): Reap {
   const calm = { isSoon: false };
-  if (sandbox.heldAwakeBy.length > 0)
-    return { ...calm, text: "held awake", because: sandbox.heldAwakeBy.join("; ") };
+  if (sandbox.heldAwakeBy.length > 0) return { ...calm, text: "held awake", because: holds(sandbox) };
   switch (sandbox.state) {
     case "running":
     case "paused":
@@ -38,7 +37,7 @@ export function reapOf(sandbox: SandboxInfo, now: number): Reap {
 function running(sandbox: SandboxInfo, now: number): Reap {
   const { reapsAt, onIdle, filesystem } = sandbox;
   if (reapsAt === undefined) return { text: "kept", because: "idleness does not end it", isSoon: false };
-  const leftMs = Date.parse(reapsAt) - now;
+  const leftMs = leftOf(reapsAt, sandbox, now);
   const verb = onIdle === "remove" || filesystem === "ephemeral" ? "removed" : "stops";
   // Its time has come: the server asks its keeper whether something runs, and then acts or moves it on.
   if (leftMs <= 0) return { text: `${verb} unless something runs`, because: "is being judged", isSoon: true };
@@ -46,6 +45,18 @@ function running(sandbox: SandboxInfo, now: number): Reap {
   return { text: `${verb} in ${countdown(leftMs)}`, because, isSoon: leftMs < SOON_MS };
 }
 
+/** Never more than a whole lifetime, also if the page's clock is a moment behind the server's. */
+export function leftOf(reapsAt: string, { lifetimeSeconds }: SandboxInfo, now: number): number {
+  return Math.min(Date.parse(reapsAt) - now, lifetimeSeconds * 1000);
+}
+
+/** A row has room for what holds it, not for which ones. */
+function holds({ heldAwakeBy }: SandboxInfo): string {
+  const kinds = heldAwakeBy.map((hold) => hold.replace(/^turn \S+/, "a turn"));
+  return [...new Set(kinds)].join("; ");
+}
+
+/** Its cause; the evidence is in the timeline. */
 function lastDeath({ lastDeath: death }: SandboxInfo): string {
-  return death === undefined ? "" : `${death.cause.replaceAll("_", " ")}: ${death.detail}`;
+  return death?.cause.replaceAll("_", " ") ?? "";
 }

@@ -29,6 +29,7 @@ export function SandboxesPage() {
     const target = shown[Math.max(0, Math.min(shown.length - 1, at))];
     if (target === undefined) return;
     setSelectedId(target.id);
+    letGo();
     bringIntoSight(list.current, shown.indexOf(target) * height, height);
   };
   const open = () => {
@@ -143,6 +144,12 @@ function matches({ name, id, state, provider, labels }: SandboxInfo, filter: str
 
 function countWords(all: number, shown: number): string {
   return all === shown ? String(all) : `${shown} of ${all}`;
+}
+
+/** Whoever goes through the list means its rows by Enter, and no longer the link or button that was pressed before. */
+function letGo(): void {
+  const { activeElement: focused } = document;
+  if (focused instanceof HTMLElement && focused.matches("a, button")) focused.blur();
 }
 
 /** The page scrolls, not the list; rows that are out of sight are not there to be scrolled to. */
