@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Sandbox } from "holdfast";
-import { contextOf } from "./context.ts";
+import { type Context, contextOf } from "./context.ts";
 import { printFailure } from "./failure.ts";
 import { findSandbox } from "./find-sandbox.ts";
 import { print, printJson } from "./print.ts";
@@ -12,13 +12,14 @@ import { print, printJson } from "./print.ts";
 export async function forEachSandbox(
   command: Command,
   meant: readonly string[],
-  act: (sandbox: Sandbox) => Promise<{ id: string; name: string }>,
+  act: (sandbox: Sandbox, context: Context) => Promise<{ id: string; name: string }>,
 ): Promise<void> {
-  const { client, output, quiet } = await contextOf(command);
+  const context = await contextOf(command);
+  const { client, output, quiet } = context;
   const done: { id: string; name: string }[] = [];
   for (const one of meant) {
     try {
-      const result = await act(await findSandbox(client, one));
+      const result = await act(await findSandbox(client, one), context);
       done.push(result);
       if (output === "table") await print(`${quiet ? result.id : result.name}\n`);
     } catch (error) {

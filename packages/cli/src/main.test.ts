@@ -219,6 +219,25 @@ test("stop, start, events and rm; one failure does not keep the others", async (
   expect((await holdfast(["inspect", "a"])).stderr).toContain("error: sandbox a was deleted\n");
 });
 
+test("start tells what takes its time", async () => {
+  await holdfast(["create", "--name", "a"]);
+  fake().faults.deafTo = "/start";
+  const starting = start(["start", "a"]);
+  const [lifecycle] = fake().lifecycles.values();
+  // What was told before it began to listen is not its own.
+  const detail = { image: "tools:1", layers: 2, layersDone: 1 };
+  const telling = setInterval(() => lifecycle?.record("fetching", detail), 10);
+  let told = "";
+  for await (const chunk of starting.stderr) {
+    told += new TextDecoder().decode(chunk);
+    if (told.includes("\n")) break;
+  }
+  clearInterval(telling);
+  starting.kill("SIGKILL");
+  await starting.exited;
+  expect(told).toStartWith("holdfast: fetching the image tools:1: 1 of 2 layers\n");
+});
+
 test("without a command: the help, as wide as it is everywhere, and 2", async () => {
   const { code, stdout, stderr } = await holdfast([]);
   expect([code, stdout]).toEqual([2, ""]);

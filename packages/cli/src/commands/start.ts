@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { addGlobalOptions, addQuietOption } from "../context.ts";
 import { forEachSandbox } from "../for-each-sandbox.ts";
 import { addQueueOption, type QueueFlag } from "../policy-options.ts";
+import { progressOf } from "../progress.ts";
 
 export function define(command: Command): void {
   addQuietOption(addGlobalOptions(addQueueOption(command)), "ids instead of names")
@@ -12,7 +13,10 @@ export function define(command: Command): void {
 
 async function start(meant: string[], options: QueueFlag, command: Command): Promise<void> {
   const { queue: queueSeconds } = options;
-  await forEachSandbox(command, meant, async (sandbox) => (await sandbox.start({ queueSeconds })).info);
+  await forEachSandbox(command, meant, async (sandbox, context) => {
+    const { onProgress, end } = progressOf(context);
+    return (await sandbox.start({ queueSeconds, onProgress }).finally(end)).info;
+  });
 }
 
 const EXAMPLES = `
