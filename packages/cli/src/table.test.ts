@@ -15,6 +15,14 @@ test("the last column is cut to the terminal's width", () => {
   expect(renderTable({ head, rows: [["abcd", "0123456789"]], width: 12 })).toBe("NAME  NOTE\nabcd  01234…\n");
 });
 
+test("or goes on below itself, where that is asked for", () => {
+  const rows = [["abcd", "one two three"]];
+  expect(renderTable({ head, rows, width: 14, wraps: true })).toBe(
+    "NAME  NOTE\nabcd  one two\n      three\n",
+  );
+  expect(renderTable({ head, rows, width: 80, wraps: true })).toBe("NAME  NOTE\nabcd  one two three\n");
+});
+
 const wide = {
   head: ["NAME", "ID", "STATE", "NOTE"],
   rows: [["a-very-long-name-indeed", "sbx_0123456789", "running", "something to say"]],

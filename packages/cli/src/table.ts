@@ -1,3 +1,4 @@
+import { wrapped } from "./help.ts";
 import { type Colour, oneLine, paint } from "./style.ts";
 
 export interface Cell {
@@ -10,6 +11,8 @@ export interface TableOptions {
   rows: readonly (readonly (string | Cell)[])[];
   /** Columns that a narrow terminal does without, the first of them first. */
   spare?: readonly string[];
+  /** The last column goes on below itself instead of being cut: for what somebody wants to read to its end. */
+  wraps?: boolean;
   /** The widest a line may be. Default: the terminal's width; without one (or one that knows no width) nothing is cut. */
   width?: number;
 }
@@ -26,13 +29,14 @@ export function renderTable({
   head,
   rows,
   spare = [],
+  wraps = false,
   width = process.stdout.columns || Number.POSITIVE_INFINITY,
 }: TableOptions): string {
   const cells = [head.map((text): Cell => ({ text, colour: "grey" })), ...rows.map((row) => row.map(toCell))];
   const columns = head.map((name, at) => ({ name, cells: cells.map((row) => row[at] ?? { text: "" }) }));
   const shown = withoutSpare(columns, { spare, width });
   const widths = fit(shown, width);
-  return cells.map((_, row) => `${renderRow(shown, { row, widths })}\n`).join("");
+  return cells.map((_, row) => `${renderRow(shown, { row, widths, wraps })}\n`).join("");
 }
 
 interface Column {
@@ -69,13 +73,16 @@ function fit(columns: readonly Column[], width: number): number[] {
 
 function renderRow(
   columns: readonly Column[],
-  { row, widths }: { row: number; widths: readonly number[] },
+  { row, widths, wraps }: { row: number; widths: readonly number[]; wraps: boolean },
 ): string {
+  const indent = " ".repeat(lineWidth(widths.slice(0, -1)) + GAP);
   const parts = columns.map(({ cells }, column) => {
     const { text = "", colour } = cells[row] ?? {};
     const room = widths[column] ?? 0;
-    const shown = cut(text, room);
-    const padding = column === columns.length - 1 ? 0 : room + GAP - Bun.stringWidth(shown);
+    const isLast = column === columns.length - 1;
+    const isWrapped = wraps && isLast && Bun.stringWidth(text) > room;
+    const shown = isWrapped ? wrapped(text, room).replaceAll("\n", `\n${indent}`) : cut(text, room);
+    const padding = isLast ? 0 : room + GAP - Bun.stringWidth(shown);
     return (colour === undefined ? shown : paint(colour, shown)) + " ".repeat(padding);
   });
   return parts.join("").trimEnd();

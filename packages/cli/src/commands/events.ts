@@ -28,7 +28,8 @@ async function events(meant: string, options: EventsOptions, command: Command): 
   if (options.follow) return follow(await findSandbox(client, meant), { since, output });
   const timeline = await timelineOf(meant, { since, client });
   if (output === "json") return printJson({ events: timeline });
-  await print(renderTable({ head: ["SEQ", "AGE", "EVENT", "CAUSE", "DETAIL"], rows: timeline.map(row) }));
+  const head = ["SEQ", "AGE", "EVENT", "CAUSE", "DETAIL"];
+  await print(renderTable({ head, rows: timeline.map(row), wraps: true }));
 }
 
 /** One line each, as they come: there is no end to wait for that would tell how wide the columns must be. */
