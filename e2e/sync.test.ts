@@ -197,6 +197,14 @@ test("a server that dies in the middle: only what was done is in the books, and 
   const { uploaded, unchanged, conflicts } = await sync();
   expect([uploaded.length + unchanged, conflicts]).toEqual([1_200, []]);
   expect(await remoteRead("1199")).toBe("1199\n");
+
+  // Also of a batch that is left in its middle, what was done is in the books.
+  for (const path of ["a", "b", "c"]) write(path, "new\n");
+  const stop = new AbortController();
+  const stopping = { onProgress: () => stop.abort(new Error("enough")), signal: stop.signal };
+  await expect(sync(stopping)).rejects.toThrow("enough");
+  const booksNow = Object.keys(JSON.parse(readFileSync(join(home, "cut.json"), "utf8")).files);
+  expect(booksNow.filter((path) => /^[a-c]$/.test(path))).toEqual(["a", "b"]);
 });
 
 test("holdfast sync --watch carries changes both ways, until Ctrl-C", async () => {

@@ -93,13 +93,15 @@ export class LocalDirectory {
     const goal = `${this.root}/${job.path}`;
     await this.#makeDirectory(job.path);
     const temporary = paths.join(paths.dirname(goal), `.holdfast-sync-${crypto.randomUUID()}`);
+    let isPlaced = false;
     try {
       const made = await make(temporary);
       if (!(await this.isAsSeen(job))) return undefined;
       await fs.rename(temporary, goal);
+      isPlaced = true;
       return made;
     } finally {
-      await fs.rm(temporary, { force: true });
+      if (!isPlaced) await fs.rm(temporary, { force: true });
     }
   }
 

@@ -3,6 +3,7 @@ import type { IgnoreRules } from "./ignore.ts";
 import { linkId, whyNotLink } from "./links.ts";
 import type { NodeParts } from "./node.ts";
 import type { Skipped } from "./options.ts";
+import { sideBySide } from "./side-by-side.ts";
 import type { LocalStamp, SyncState } from "./state.ts";
 
 export interface LocalFile {
@@ -44,31 +45,35 @@ export async function readLocalTree(
     tree.directories.set(dir, { isEmpty: entries.length === 0 });
     if (entries.some((entry) => entry.name === ".gitignore" && entry.isFile()))
       rules.add(dir, (await readPlainly(node, `${here}/.gitignore`)).bytes.toString());
-    for (const entry of entries) {
-      const path = dir === "" ? entry.name : `${dir}/${entry.name}`;
-      const isDirectory = entry.isDirectory();
-      if (rules.ignores(path, { isDirectory })) continue;
-      if (isDirectory) await readDirectory(path);
-      else await look(path, entry);
-    }
+    const named = entries.map((entry) => ({ entry, path: dir === "" ? entry.name : `${dir}/${entry.name}` }));
+    const kept = named.filter(
+      ({ entry, path }) => !rules.ignores(path, { isDirectory: entry.isDirectory() }),
+    );
+    // Its files first, and at once: the longer ago it was looked at, the likelier something else is in its place.
+    const files = kept.filter(({ entry }) => !entry.isDirectory());
+    const found = await sideBySide(files, look);
+    found.forEach((file, index) => {
+      const { path } = files[index] as Named;
+      if (typeof file === "string") tree.skipped.push({ path, reason: file });
+      else tree.files.set(path, file);
+    });
+    for (const { entry, path } of kept) if (entry.isDirectory()) await readDirectory(path);
   };
-  const look = async (path: string, entry: Dirent): Promise<void> => {
-    try {
-      const found = await lookAt(node, { root, path, entry, known: state.files.get(path) });
-      if (typeof found === "string") tree.skipped.push({ path, reason: found });
-      else tree.files.set(path, found);
-    } catch (error) {
-      tree.skipped.push({ path, reason: error instanceof Error ? error.message : String(error) });
-    }
-  };
+  const look = ({ path, entry }: Named): Promise<LocalFile | string> =>
+    lookAt(node, { root, path, entry, known: state.files.get(path) }).catch((error: unknown) =>
+      error instanceof Error ? error.message : String(error),
+    );
   await readDirectory("");
   return tree;
 }
 
-interface Looked {
-  readonly root: string;
+interface Named {
   readonly path: string;
   readonly entry: Dirent;
+}
+
+interface Looked extends Named {
+  readonly root: string;
   readonly known: { id: string; local: LocalStamp } | undefined;
 }
 

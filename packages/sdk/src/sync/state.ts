@@ -18,6 +18,10 @@ export interface LocalStamp {
   readonly hashedAt: number;
 }
 
+// Books are written again when this part of them is new. What is lost with a client that is killed is found again by its
+// hash; so a quarter of that work is the price.
+const WORTH_A_SHARE = 4;
+
 /**
  * What is known of earlier syncs of two directories, in a file beside neither. It is written whole, by a rename, and
  * has only what was seen to be done: whatever fails is done again.
@@ -26,7 +30,7 @@ export class SyncState {
   readonly files: Map<string, Noted>;
   readonly #node: NodeParts;
   readonly #file: string;
-  #isSaved = true;
+  #unsaved = 0;
 
   private constructor(node: NodeParts, file: string, files: Map<string, Noted>) {
     this.#node = node;
@@ -43,17 +47,23 @@ export class SyncState {
 
   note(path: string, noted: Noted): void {
     this.files.set(path, noted);
-    this.#isSaved = false;
+    this.#unsaved += 1;
   }
 
   forget(path: string): void {
     this.files.delete(path);
-    this.#isSaved = false;
+    this.#unsaved += 1;
+  }
+
+  /** Between two batches. Written whole each time, large books would take longer than the files that are noted. */
+  async saveIfWorthIt(): Promise<void> {
+    if (this.#unsaved * WORTH_A_SHARE >= this.files.size) await this.save();
   }
 
   async save(): Promise<void> {
-    if (this.#isSaved) return;
+    if (this.#unsaved === 0) return;
     const { fs, path, crypto } = this.#node;
+    const saving = this.#unsaved;
     await fs.mkdir(path.dirname(this.#file), { recursive: true, mode: 0o700 });
     const temporary = `${this.#file}.${crypto.randomUUID()}`;
     const text = JSON.stringify({ version: 1, files: Object.fromEntries(this.files) });
@@ -64,7 +74,7 @@ export class SyncState {
       await fs.rm(temporary, { force: true });
       throw error;
     }
-    this.#isSaved = true;
+    this.#unsaved -= saving;
   }
 }
 

@@ -40,7 +40,12 @@ export async function sync(
   };
   const plan = planOf({ trees, state, direction, delete: options.delete ?? false, result });
   if (plan.upload.length > 0) await remote.makeRoot();
-  await carryOut(plan, { local, remote, state, result, options });
+  try {
+    await carryOut(plan, { local, remote, state, result, options });
+  } catch (error) {
+    await state.save().catch(() => undefined); // of the two failures, the first is told
+    throw error;
+  }
   await state.save();
   return result;
 }

@@ -1,8 +1,9 @@
 import { HoldfastError } from "@holdfast/protocol/errors";
-import { type BatchResult, MAX_BATCHED_BYTES } from "@holdfast/protocol/file-batch";
+import { type BatchFile, type BatchResult, MAX_BATCHED_BYTES } from "@holdfast/protocol/file-batch";
 import type { LocalFile } from "./local.ts";
 import type { LocalDirectory } from "./local-directory.ts";
 import type { RemoteDirectory, RemoteFile, Upload } from "./remote.ts";
+import { SIDE_BY_SIDE, sideBySide } from "./side-by-side.ts";
 import type { Noted, SyncState } from "./state.ts";
 
 /** One file that is to be made the same on both sides. */
@@ -33,47 +34,88 @@ const changedMeanwhile = (where: string): Outcome => ({
   reason: `it was changed ${where} during the sync`,
 });
 
-/** What is done is in the books before the next batch begins, and nothing else is. */
+/** While one batch is carried out in the sandbox, the next is read. Only what is done is in the books. */
 export async function upload(transfer: Transfer, jobs: readonly Job[]): Promise<void> {
-  const { remote, local, state } = transfer;
-  for (const batch of batchesOf(jobs, ({ local }) => local?.size ?? 0)) {
-    const sent: { job: Job; upload: Upload }[] = [];
-    for (const job of batch) {
-      if ((job.local?.size ?? 0) > MAX_BATCHED_BYTES) await uploadLarge(transfer, job);
-      else {
-        const prepared = await local.uploadOf(job);
-        if (prepared === undefined) transfer.onOutcome(job, changedMeanwhile("here"));
-        else sent.push({ job, upload: prepared });
-      }
+  const batches = [...batchesOf(jobs, ({ local }) => local?.size ?? 0)];
+  const prepare = (batch: Job[] = []) => {
+    const prepared = sideBySide(batch, (job) => prepareUpload(transfer, job));
+    prepared.catch(() => undefined); // it is thrown where it is waited for
+    return prepared;
+  };
+  let next = prepare(batches[0]);
+  try {
+    for (const index of batches.keys()) {
+      const batch = await next;
+      next = prepare(batches[index + 1]);
+      await uploadBatch(transfer, batch);
+      await transfer.state.saveIfWorthIt();
     }
-    const results = sent.length === 0 ? [] : await remote.apply(sent.map(({ upload }) => upload));
-    sent.forEach(({ job }, index) => {
-      conclude(transfer, job, results[index]);
-    });
-    await state.save();
+  } finally {
+    await Promise.allSettled([next]);
   }
 }
 
+interface Prepared {
+  readonly job: Job;
+  /** `undefined` if the file was changed since it was looked at. */
+  readonly upload: Upload | "large" | undefined;
+}
+
+async function prepareUpload({ local }: Transfer, job: Job): Promise<Prepared> {
+  const isLarge = (job.local?.size ?? 0) > MAX_BATCHED_BYTES;
+  return { job, upload: isLarge ? "large" : await local.uploadOf(job) };
+}
+
+async function uploadBatch(transfer: Transfer, batch: readonly Prepared[]): Promise<void> {
+  const sent: { job: Job; upload: Upload }[] = [];
+  for (const { job, upload } of batch)
+    if (upload === "large") await uploadLarge(transfer, job);
+    else if (upload === undefined) transfer.onOutcome(job, changedMeanwhile("here"));
+    else sent.push({ job, upload });
+  const results = sent.length === 0 ? [] : await transfer.remote.apply(sent.map(({ upload }) => upload));
+  sent.forEach(({ job }, index) => {
+    conclude(transfer, job, results[index]);
+  });
+}
+
 export async function download(transfer: Transfer, jobs: readonly Job[]): Promise<void> {
-  const { remote, state } = transfer;
   for (const batch of batchesOf(jobs, ({ remote }) => remote?.sizeBytes ?? 0)) {
     const isLarge = ({ remote }: Job) => (remote?.sizeBytes ?? 0) > MAX_BATCHED_BYTES;
     const isLink = ({ remote }: Job) => remote?.link !== undefined;
     const small = new Map(batch.filter((job) => !isLarge(job) && !isLink(job)).map((job) => [job.path, job]));
     for (const job of batch.filter(isLink)) await downloadLink(transfer, job);
     for (const job of batch.filter(isLarge)) await downloadLarge(transfer, job);
-    for await (const { file, bytes } of remote.read([...small.keys()], "content")) {
-      const job = small.get(file.path);
-      if (job === undefined) continue; // not asked for: what comes out of a sandbox may be anything
-      if ("error" in file) {
-        transfer.onOutcome(job, failed(file.error.message));
-        continue;
-      }
-      const mode = Number.parseInt(file.mode, 8);
-      await put(transfer, job, { content: [bytes], mode, etag: file.etag });
-    }
-    await state.save();
+    await downloadSmall(transfer, small);
+    await transfer.state.saveIfWorthIt();
   }
+}
+
+type Received = { file: BatchFile; bytes: Uint8Array; job: Job };
+
+/** In memory are never more of them than are written side by side. */
+async function downloadSmall(transfer: Transfer, jobs: Map<string, Job>): Promise<void> {
+  let received: Received[] = [];
+  const write = async () => {
+    const outcomes = await sideBySide(received, (one) => writeReceived(transfer, one));
+    outcomes.forEach((outcome, index) => {
+      transfer.onOutcome((received[index] as Received).job, outcome);
+    });
+    received = [];
+  };
+  for await (const { file, bytes } of transfer.remote.read([...jobs.keys()], "content")) {
+    const job = jobs.get(file.path);
+    if (job === undefined) continue; // not asked for: what comes out of a sandbox may be anything
+    jobs.delete(file.path);
+    received.push({ file, bytes, job });
+    if (received.length === SIDE_BY_SIDE) await write();
+  }
+  await write();
+}
+
+async function writeReceived(transfer: Transfer, { file, bytes, job }: Received): Promise<Outcome> {
+  if ("error" in file) return failed(file.error.message);
+  const content = { content: [bytes], mode: Number.parseInt(file.mode, 8) };
+  return placed(transfer, job, { etag: file.etag, place: () => transfer.local.put(job, content) });
 }
 
 export async function deleteLocal(
@@ -85,7 +127,7 @@ export async function deleteLocal(
     if (isDeleted) state.forget(job.path);
     onOutcome(job, isDeleted ? DONE : changedMeanwhile("here"));
   }
-  await state.save();
+  await state.saveIfWorthIt();
 }
 
 async function uploadLarge(transfer: Transfer, job: Job): Promise<void> {
@@ -107,40 +149,32 @@ function conclude({ state, onOutcome }: Transfer, job: Job, result: BatchResult 
 
 async function downloadLarge(transfer: Transfer, job: Job): Promise<void> {
   const { stream, etag, mode } = await transfer.remote.open(job.path);
-  await put(transfer, job, { content: stream as unknown as AsyncIterable<Uint8Array>, mode, etag });
+  const content = { content: stream as unknown as AsyncIterable<Uint8Array>, mode };
+  const place = () => transfer.local.put(job, content);
+  transfer.onOutcome(job, await placed(transfer, job, { etag, place }));
 }
 
 async function downloadLink(transfer: Transfer, job: Job): Promise<void> {
   const { link = "", etag = "" } = job.remote ?? {};
-  await placed(transfer, job, { etag, place: () => transfer.local.putLink(job, link) });
-}
-
-async function put(
-  transfer: Transfer,
-  job: Job,
-  {
-    etag,
-    ...file
-  }: { content: AsyncIterable<Uint8Array> | Iterable<Uint8Array>; mode: number; etag: string },
-): Promise<void> {
-  await placed(transfer, job, { etag, place: () => transfer.local.put(job, file) });
+  const place = () => transfer.local.putLink(job, link);
+  transfer.onOutcome(job, await placed(transfer, job, { etag, place }));
 }
 
 /** Of one file, and no reason to leave the others. */
 const REFUSALS: readonly string[] = ["forbidden", "wrong_state"];
 
 async function placed(
-  { state, onOutcome }: Transfer,
+  { state }: Transfer,
   job: Job,
   { etag, place }: { etag: string; place: () => Promise<Omit<Noted, "etag"> | undefined> },
-): Promise<void> {
+): Promise<Outcome> {
   try {
     const noted = await place();
     if (noted !== undefined) state.note(job.path, { ...noted, etag });
-    onOutcome(job, noted === undefined ? changedMeanwhile("here") : DONE);
+    return noted === undefined ? changedMeanwhile("here") : DONE;
   } catch (error) {
     if (!(error instanceof HoldfastError) || !REFUSALS.includes(error.code)) throw error;
-    onOutcome(job, failed(error.message));
+    return failed(error.message);
   }
 }
 
