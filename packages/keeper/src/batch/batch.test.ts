@@ -149,6 +149,14 @@ test("each entry stands for itself: conditions, and ways out of the root; a body
     ["gone", "not_found"],
     ["dir", "wrong_state"],
   ]);
+  // More than are read at a time come in the order in which they were asked for.
+  const many = Array.from({ length: 30 }, (_, i) => `many/${i}`);
+  await apply(root, Buffer.concat(many.map((path) => write(path, path.repeat(400)))));
+  expect(await read(root, ["gone", ...many, "gone"])).toEqual([
+    ["gone", "not_found"],
+    ...many.map((path) => [path, path.repeat(400)]),
+    ["gone", "not_found"],
+  ]);
   const sha256 = new Bun.CryptoHasher("sha256").update("changed").digest("hex");
   expect(await read(root, ["new/deep"], "sha256")).toEqual([["new/deep", sha256]]);
 });

@@ -1,7 +1,7 @@
 import { type Conditions, checkConditions } from "../files/conditions.ts";
 import { etagOf } from "../files/describe.ts";
 import { rename, stat, symlink, unlink } from "../files/fs-calls.ts";
-import { makeParents } from "../files/make-directory.ts";
+import { withParents } from "../files/make-directory.ts";
 import { openSpot, type Target } from "../files/paths.ts";
 import type { Pending } from "../files/pending.ts";
 import { replaceable } from "../files/put-in-place.ts";
@@ -12,8 +12,7 @@ export function putLink(
   pending: Pending,
 ): { etag: string } {
   const { target, leadsTo } = request;
-  makeParents(target);
-  using spot = openSpot(target);
+  using spot = withParents(target, () => openSpot(target));
   const temporary = pending.add(spot.dirFd);
   const draft = { dirFd: spot.dirFd, name: temporary.name };
   try {

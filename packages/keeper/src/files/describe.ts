@@ -1,6 +1,6 @@
 import { close, read } from "node:fs";
 import type { FileInfo } from "@holdfast/protocol";
-import { O, open, readLink, resolve, type Stat, typeOf } from "./fs-calls.ts";
+import { O, open, readLink, resolve, type Stat, stat, typeOf } from "./fs-calls.ts";
 
 /** Of what it is made: it changes with the content, and with mode and owner; a rename alone changes it, too. */
 export function etagOf({ ino, size, mtimeNs, ctimeNs }: Stat): string {
@@ -27,6 +27,7 @@ export function infoOf(path: Buffer, stat: Stat, at: { dirFd: number; name: Uint
 }
 
 const HASHED_AT_A_TIME = 1024 * 1024;
+const HASHED_AT_LEAST = 16 * 1024; // the kernel's own files have more in them than their size says
 
 /** Of a regular file in an open directory; `undefined` if it is none by now, or may not be read. */
 export async function sha256Of(dirFd: number, name: Uint8Array): Promise<string | undefined> {
@@ -42,7 +43,9 @@ export async function sha256Of(dirFd: number, name: Uint8Array): Promise<string 
 /** Of an open file, from its beginning to its end. */
 export async function hashOf(fd: number): Promise<string> {
   const hash = new Bun.CryptoHasher("sha256");
-  const buffer = Buffer.allocUnsafe(HASHED_AT_A_TIME);
+  const { size } = stat(fd, new Uint8Array(0));
+  // Most files are small, and a large buffer would take longer than they do.
+  const buffer = Buffer.allocUnsafe(Math.min(Math.max(size, HASHED_AT_LEAST), HASHED_AT_A_TIME));
   for (let at = 0; ; ) {
     const length = await readAt(fd, { buffer, at });
     if (length === 0) return hash.digest("hex");

@@ -20,6 +20,17 @@ export function makeDirectoryAt(
   return infoOf(target.path, stat(spot.dirFd, spot.name), spot);
 }
 
+/** Does the work, and if a directory above the path is missing, makes it and does it again: mostly they are there. */
+export function withParents<T>(target: Target, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    makeParents(target);
+    return work();
+  }
+}
+
 /** Makes the directories above a path that are missing. */
 export function makeParents(target: Target): void {
   const { path, root } = target;
@@ -43,9 +54,13 @@ function isDirectory(target: Target): boolean {
     const found = statIfAny(spot.dirFd, Buffer.alloc(0));
     return found !== undefined && typeOf(found) === "directory";
   } catch (error) {
-    if (error instanceof FsError && error.code === "ENOENT") return false;
+    if (isMissing(error)) return false;
     throw error;
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof FsError && error.code === "ENOENT";
 }
 
 function isTaken(error: unknown): boolean {

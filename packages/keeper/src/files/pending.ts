@@ -1,8 +1,8 @@
-import { readdirSync, readlinkSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readlinkSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lazily } from "@holdfast/protocol";
 import { z } from "zod";
-import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
+import { readSmallJson } from "../engine/small-file.ts";
 import { FsError, O, open, resolve } from "./fs-calls.ts";
 import { removeTree } from "./remove.ts";
 
@@ -37,12 +37,28 @@ export class Pending {
     const note = join(this.#dir, id);
     const dir = readlinkSync(`/proc/self/fd/${dirFd}`, { encoding: "buffer" });
     this.#mine.add(id);
-    writeSmallJson(note, { dir: dir.toString("base64"), name });
     const done = () => {
-      rmSync(note, { force: true });
-      this.#mine.delete(id);
+      if (this.#mine.delete(id)) removeNote(note);
     };
+    try {
+      this.#write(note, JSON.stringify({ dir: dir.toString("base64"), name }));
+    } catch (error) {
+      done();
+      throw error;
+    }
     return { name: Buffer.from(name), done };
+  }
+
+  /** Half a note is as good as none: what it would be of is made only when all of it is there. */
+  #write(note: string, text: string): void {
+    const options = { mode: 0o600, flag: "wx" };
+    try {
+      writeFileSync(note, text, options);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      mkdirSync(this.#dir, { recursive: true, mode: 0o700 }); // the first one; or the work has deleted it
+      writeFileSync(note, text, options);
+    }
   }
 
   /** Removes what an earlier keeper was killed over. */
@@ -61,6 +77,14 @@ export class Pending {
     } catch {
       return [];
     }
+  }
+}
+
+function removeNote(note: string): void {
+  try {
+    unlinkSync(note);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error; // the work may delete anything
   }
 }
 

@@ -3,7 +3,7 @@ import type { FileInfo } from "@holdfast/protocol";
 import { checkConditions } from "./conditions.ts";
 import { infoOf } from "./describe.ts";
 import { O, open, resolve, stat, unlink } from "./fs-calls.ts";
-import { makeParents } from "./make-directory.ts";
+import { withParents } from "./make-directory.ts";
 import type { Pending } from "./pending.ts";
 import { type Placing, putInPlace, replaceable, spotToWrite } from "./put-in-place.ts";
 
@@ -28,8 +28,8 @@ export interface Written {
  */
 export async function writeFile(request: WriteRequest, pending: Pending): Promise<Written> {
   const { target, body, sync, check } = request;
-  if (request.parents) makeParents(target);
-  using spot = spotToWrite(target);
+  const find = () => spotToWrite(target);
+  using spot = request.parents ? withParents(target, find) : find();
   checkConditions(target.path, replaceable(spot, target), request);
   const temporary = pending.add(spot.dirFd);
   const draft = { dirFd: spot.dirFd, name: temporary.name };
