@@ -22,6 +22,7 @@ export interface BatchCall {
 export async function applyBatch(call: BatchCall, pending: Pending): Promise<BatchResult[]> {
   const reader = new BatchReader(call.body);
   const results: BatchResult[] = [];
+  using _ = pending.series();
   for (let header = await headerOf(reader); header !== undefined; header = await headerOf(reader)) {
     const content = reader.content(header.op === "write" ? header.sizeBytes : 0);
     results.push(await told(header.path, () => apply({ entry: header, content, call, pending })));

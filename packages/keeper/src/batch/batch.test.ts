@@ -157,6 +157,7 @@ test("each entry stands for itself: conditions, and ways out of the root; a body
     ...many.map((path) => [path, path.repeat(400)]),
     ["gone", "not_found"],
   ]);
+  expect(readdirSync(join(keeper.boot.stateDir, "files/pending"))).toEqual([]);
   const sha256 = new Bun.CryptoHasher("sha256").update("changed").digest("hex");
   expect(await read(root, ["new/deep"], "sha256")).toEqual([["new/deep", sha256]]);
 });
