@@ -87,7 +87,7 @@ describe.skipIf(missing !== undefined)(`docker: what is so, and what others do t
       const removed = (await Sandbox.events(again.id, server.at)).find(({ type }) => type === "disk_removed");
       const parts = ["disk-[0-9a-f]+", "workspace", "home", "state"].map((part) => `hf-${again.id}-${part}`);
       for (const name of [...parts, "the network hf-[0-9a-f]+"])
-        expect(String(removed?.detail.evidence)).toMatch(new RegExp(`${name} does not exist`));
+        expect(String(removed?.detail.what)).toMatch(new RegExp(`${name} does not exist`));
     },
     TIMEOUT_MS,
   );

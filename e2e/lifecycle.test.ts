@@ -58,6 +58,7 @@ for (const [what, between] of Object.entries(betweenTurns)) {
       "turn_ended turn_end",
       "stopping turn_end",
       "gone turn_end exited",
+      "disk_removed",
       "deleted turn_end",
     ]);
     expect(await failure(sandbox.exec("true"))).toMatchObject({ code: "gone", status: 410 });

@@ -24,7 +24,7 @@ export async function removeDisk(holding: Holding, shift: Shift, deps: EffectDep
     if (seen.state === "present") throw new Error(seen.detail);
     const settled = { hasDisk: false, diskRetryAt: null, diskAttempts: 0 };
     const told = sandbox.diskAttempts > 0 ? { failure: null } : {};
-    const entries = [{ type: "disk_removed", detail: { evidence: seen.detail } }];
+    const entries = [{ type: "disk_removed", detail: { what: seen.detail } }];
     await store.save(holding, { sandbox: { ...settled, ...told }, entries }, shift.ticket);
   } catch (error) {
     if (error instanceof TicketLost) throw error;
