@@ -8,7 +8,7 @@ import { tables } from "./report.ts";
 const HELP = `npm run bench -- [CASE...] [--json] [--short] [--guard]
 
 Prints what we cost beside the floor (the least that the same work costs on this machine) and beside peers. Without a
-case, all of them but those marked *; that takes about ten minutes, and needs a machine that does nothing else.
+case, all of them but those marked *; that takes a quarter of an hour, and needs a machine that does nothing else.
 
 ${cases.map(({ name, about, onlyIfNamed }) => `  ${(onlyIfNamed ? `${name} *` : name).padEnd(14)}${about}`).join("\n")}
 
