@@ -17,7 +17,7 @@ const about = (lines: Line[]) => broken(lines).filter((text) => text.includes(WH
 test("a ratio that has doubled is told, unless a second measurement has it in bounds", () => {
   expect(about([line(50, 100)])).toEqual([]);
   expect(about([line(10, 100)])).toEqual([
-    '"10 MB through one" is 0.10 times "a bare PTY"; it must be 0.2 times that',
+    '"10 MB through one" is 0.10 times "a bare PTY"; it must be 0.12 times that',
   ]);
   expect(about([line(10, 100), line(30, 100)])).toEqual([]);
 });

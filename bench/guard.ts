@@ -23,9 +23,9 @@ const limits: readonly Limit[] = [
   { what: "`true` with bash, 32 callers", to: "posix_spawn in C", atLeast: 0.3 },
   { what: "back to back", to: "a bash for each call, with a sourced state file", atMost: 2.5 },
   { what: "10 ms apart", to: "a bash for each call, with a sourced state file", atMost: 3 },
-  { what: "128 MiB out", to: "a pipe", atLeast: 0.2 },
-  { what: "128 MiB in", to: "a pipe", atLeast: 0.2 },
-  { what: "10 MB through one", to: "a bare PTY", atLeast: 0.2 },
+  { what: "128 MiB out", to: "a pipe", atLeast: 0.15 },
+  { what: "128 MiB in", to: "a pipe", atLeast: 0.15 },
+  { what: "10 MB through one", to: "a bare PTY", atLeast: 0.12 },
   {
     what: "its start until the first command on a local sandbox",
     to: "the start of the runtime with an empty program",

@@ -14,24 +14,32 @@ export const files: Case = {
   about: "Files",
   async run(bench) {
     using _cache = bench.isShort ? undefined : await fullPageCache({ atMostBytes: 8 * 2 ** 30 });
-    const server = await bench.server();
     const docker = await bench.docker();
-    const sandbox = await Sandbox.create({ network: "none" }, server.at);
-    const dir = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
-    try {
-      const container = docker && (await makeContainer(docker));
-      const place = { bench, sandbox, dir, container, cp: cpOf(server) };
-      await oneFile(place);
-      await manyFiles(place);
-    } finally {
-      rmSync(dir, { recursive: true, force: true });
-      await sandbox.delete({ force: true });
-    }
+    await inAndOut(bench, { where: "local", server: await bench.server(), docker });
+    if (docker !== undefined) await inAndOut(bench, { where: "Docker", server: docker.server, docker });
   },
 };
 
+async function inAndOut(
+  bench: Bench,
+  { where, server, docker }: { where: string; server: TestServer; docker: Dockers | undefined },
+): Promise<void> {
+  const sandbox = await Sandbox.create({ network: "none" }, server.at);
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-bench-"));
+  try {
+    const container = docker && (await makeContainer(docker));
+    const place = { bench, where, sandbox, dir, container, cp: cpOf(server) };
+    await oneFile(place);
+    await manyFiles(place);
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+    await sandbox.delete({ force: true });
+  }
+}
+
 interface Place {
   readonly bench: Bench;
+  readonly where: string;
   readonly sandbox: Sandbox;
   readonly dir: string;
   readonly container: Container | undefined;
@@ -41,7 +49,7 @@ interface Place {
 
 const rounds = { rounds: 3, warmUps: 1, atMostSeconds: 120 };
 
-async function oneFile({ bench, sandbox, dir, container, cp }: Place): Promise<void> {
+async function oneFile({ bench, where, sandbox, dir, container, cp }: Place): Promise<void> {
   const mib = bench.isShort ? 64 : 1024;
   const file = join(dir, "big");
   const back = join(dir, "back");
@@ -49,7 +57,7 @@ async function oneFile({ bench, sandbox, dir, container, cp }: Place): Promise<v
   writeFileSync(file, Buffer.alloc(mib * 1024 * 1024, noise()));
   const floor: Contender = { role: "floor", name: "cp", run: () => bareSpawn(["cp", file, back]) };
   await bench.compare(
-    `${mib} MiB in`,
+    `${where}: ${mib} MiB in`,
     [
       { role: "ours", name: "holdfast cp", run: () => cp(file, `${sandbox.id}:${there}`) },
       { role: "ours", name: "files.write", run: () => sandbox.files.write(there, Bun.file(file).stream()) },
@@ -59,7 +67,7 @@ async function oneFile({ bench, sandbox, dir, container, cp }: Place): Promise<v
     rounds,
   );
   await bench.compare(
-    `${mib} MiB out`,
+    `${where}: ${mib} MiB out`,
     [
       { role: "ours", name: "holdfast cp", run: () => cp(`${sandbox.id}:${there}`, back) },
       {
@@ -77,7 +85,7 @@ async function oneFile({ bench, sandbox, dir, container, cp }: Place): Promise<v
   rmSync(back);
 }
 
-async function manyFiles({ bench, sandbox, dir, container, cp }: Place): Promise<void> {
+async function manyFiles({ bench, where, sandbox, dir, container, cp }: Place): Promise<void> {
   const count = bench.isShort ? 500 : 10_000;
   const tree = join(dir, "tree");
   makeTree(tree, count);
@@ -92,7 +100,7 @@ async function manyFiles({ bench, sandbox, dir, container, cp }: Place): Promise
   ];
   let copies = 0;
   await bench.compare(
-    `${count} files in`,
+    `${where}: ${count} files in`,
     [
       {
         role: "ours",
@@ -112,7 +120,7 @@ async function manyFiles({ bench, sandbox, dir, container, cp }: Place): Promise
   await cp(tree, `${sandbox.id}:/workspace/whole`);
   await container?.cp(tree, `${container.id}:/whole`);
   await bench.compare(
-    `${count} files out`,
+    `${where}: ${count} files out`,
     [
       {
         role: "ours",
