@@ -102,11 +102,8 @@ async function createTelling(
   const { client } = options;
   const { info } = await create(spec, { ...options, wait: false });
   const place = { client, path: sandboxPath(info.id) };
-  return whileTelling(
-    onProgress,
-    (signal) => followEvents(place, { signal }),
-    () => create(spec, options),
-  );
+  const follow = (signal: AbortSignal) => followEvents(place, { signal });
+  return whileTelling({ onProgress, follow, placeOf: () => place }, () => create(spec, options));
 }
 
 export async function get(idOrName: string, options: CallOptions): Promise<Held> {
@@ -128,8 +125,10 @@ export async function getOrCreate(
   const ensure = async (): Promise<Held> => ({ client, info: (await client.json<SandboxInfo>(call)).body });
   if (onProgress === undefined) return ensure();
   const place = { client, path: sandboxPath(name) };
-  const before = await latest(place, signal).catch(unlessMissing);
-  return whileTelling(onProgress, (over) => followNamed(place, before, over), ensure);
+  const since = await latest(place, signal).catch(unlessMissing);
+  const follow = (over: AbortSignal) => followNamed(place, since, over);
+  const placeOf = ({ info }: Held) => ({ client, path: sandboxPath(info.id) });
+  return whileTelling({ onProgress, follow, placeOf, since }, ensure);
 }
 
 export async function start(
@@ -139,10 +138,9 @@ export async function start(
   const { onProgress, signal } = options;
   if (onProgress === undefined) return act(scope, "start", options);
   const since = await latest(scope, signal);
-  return whileTelling(
-    onProgress,
-    (over) => followEvents(scope, { since, signal: over }),
-    () => act(scope, "start", options),
+  const follow = (over: AbortSignal) => followEvents(scope, { since, signal: over });
+  return whileTelling({ onProgress, follow, placeOf: () => scope, since }, () =>
+    act(scope, "start", options),
   );
 }
 

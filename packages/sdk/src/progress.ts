@@ -9,20 +9,35 @@ type Place = Pick<Scope, "client" | "path">;
 // How soon a sandbox that is about to be made is found: its row is written before anything that takes long.
 const FIND_EVERY_MS = 50;
 
+interface Telling<T> {
+  onProgress: (event: SandboxEvent) => void;
+  follow: (over: AbortSignal) => AsyncIterable<SandboxEvent>;
+  /** Where to look for what was too quick to be followed, once it is known which sandbox it is. */
+  placeOf: (result: T) => Place;
+  /** What had happened before. */
+  since?: number | undefined;
+}
+
 /** Does something, and tells what happens meanwhile. */
-export async function whileTelling<T>(
-  onProgress: (event: SandboxEvent) => void,
-  follow: (over: AbortSignal) => AsyncIterable<SandboxEvent>,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function whileTelling<T>(telling: Telling<T>, work: () => Promise<T>): Promise<T> {
+  const { onProgress, follow, placeOf, since = 0 } = telling;
   const over = new AbortController();
-  const telling = (async () => {
-    for await (const event of follow(over.signal)) onProgress(event);
+  let told = since;
+  const tell = (event: SandboxEvent) => {
+    told = Math.max(told, event.seq);
+    onProgress(event);
+  };
+  const following = (async () => {
+    for await (const event of follow(over.signal)) if (!over.signal.aborted) tell(event);
   })();
   // What is told is worth nothing without what it is about, and no reason to give that up.
-  telling.catch(() => undefined);
+  following.catch(() => undefined);
   try {
-    return await work();
+    const result = await work();
+    over.abort();
+    const missed = await events(placeOf(result), { since: told }).catch(() => []);
+    for (const event of missed) tell(event);
+    return result;
   } finally {
     over.abort();
   }

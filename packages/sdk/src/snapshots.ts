@@ -202,10 +202,10 @@ export async function fork(
   return Promise.all(
     sandboxes.map((info) => {
       const of = { client: scope.client, path: sandboxPath(info.id) };
-      return whileTelling(
-        (event) => onProgress(event, info),
-        (over) => followEvents(of, { signal: over }),
-        () => act(of, "start", { signal }),
+      const told = (event: SandboxEvent) => onProgress(event, info);
+      const follow = (over: AbortSignal) => followEvents(of, { signal: over });
+      return whileTelling({ onProgress: told, follow, placeOf: () => of }, () =>
+        act(of, "start", { signal }),
       );
     }),
   );
