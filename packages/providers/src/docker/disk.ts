@@ -57,13 +57,23 @@ async function createVolume(
   const json = { Name: name, Labels: labels };
   try {
     const made = await api.json<Volume>({ method: "POST", path: "/volumes/create", json, signal });
+    withoutLabels.delete(name);
     return made ?? json;
   } catch (error) {
-    // On a full disk Docker keeps a volume whose labels it could not write, and nobody would know whose it is.
-    if (refusalOf(error) !== undefined) await removeVolume(api, name, AbortSignal.timeout(UNDO_TIMEOUT_MS));
+    if (refusalOf(error) !== undefined) {
+      withoutLabels.add(name);
+      // It may be too full for that, too; then it goes with the disk.
+      await removeVolume(api, name, AbortSignal.timeout(UNDO_TIMEOUT_MS)).catch(() => {});
+    }
     throw error;
   }
 }
+
+/**
+ * On a full disk Docker keeps a volume whose labels it could not write, and nobody would know whose it is: these are
+ * the ones that we have asked for, where there was none of the name.
+ */
+const withoutLabels = new Set<string>();
 
 /** The removal of an empty volume. */
 const UNDO_TIMEOUT_MS = 5_000;
@@ -90,11 +100,13 @@ async function deletePart(
   const name = volumeName(ref.sandboxId, part);
   const volume = await inspectVolume(api, name, signal);
   if (volume === undefined) return { isGone: true, detail: `${name} does not exist` };
-  if (!isOwn(volume, ref)) {
+  const isUnfinished = withoutLabels.has(name) && Object.keys(volume.Labels ?? {}).length === 0;
+  if (!isOwn(volume, ref) && !isUnfinished) {
     return { isGone: true, detail: `${name} is somebody else's and was left alone` };
   }
   await removeVolume(api, name, signal);
   const isGone = (await inspectVolume(api, name, signal)) === undefined;
+  if (isGone) withoutLabels.delete(name);
   return {
     isGone,
     detail: isGone ? `${name} does not exist` : `the volume ${name} is still there after its removal`,
