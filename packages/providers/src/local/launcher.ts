@@ -40,7 +40,7 @@ export const files = {
  * With `set -C` only one of them can make the file. Joining first: a process that was started outside the limits could
  * have children outside them, too.
  */
-const FIRST_SCRIPT = `umask 022; set -C; : > "$1" || exit 0; set +C; shift
+const FIRST_SCRIPT = `umask 022; set -C; true > "$1" || exit 0; set +C; shift
 while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs" || exit 1; shift; done; shift
 exec "$@"`;
 
