@@ -48,7 +48,8 @@ export class Bench implements AsyncDisposable {
   }
 
   async newServer(options: TestServerOptions = {}): Promise<TestServer> {
-    const server = await TestServer.start(options);
+    // As the product is, also where tests are not.
+    const server = await TestServer.start({ ...options, env: { HOLDFAST_SPARES: "", ...options.env } });
     this.#parts.defer(() => server.dispose());
     return server;
   }

@@ -28,6 +28,7 @@ export function instantLifecycle(store: Store): Lifecycle<KeeperControl> {
       tenantQuota: null,
       minFreeDisk: defaultMinFreeDisk,
       orphanLimitSeconds: 86_400,
+      spares: 0,
     },
   });
 }

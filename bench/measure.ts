@@ -1,3 +1,7 @@
+import { closeSync, openSync, unlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 /** Who is measured: we, the least that the work can cost on this machine, or what somebody would use instead of us. */
 export type Role = "ours" | "floor" | "peer";
 
@@ -34,10 +38,11 @@ export interface Turns {
   readonly signal: AbortSignal;
 }
 
-/** How quiet the machine was: the same arithmetic and the same bare spawn, once in each round. */
+/** How quiet the machine was: the same arithmetic, the same bare spawn and a new file, once in each round. */
 export interface Noise {
   readonly spin: Summary;
   readonly spawn: Summary;
+  readonly file: Summary;
 }
 
 /**
@@ -50,7 +55,7 @@ export async function takeTurns(
 ): Promise<{ summaries: Summary[]; noise: Noise }> {
   const { warmUps = 3, callsInARow = 1, restMs, signal } = turns;
   const samples = contenders.map((): number[] => []);
-  const noise = { spin: [] as number[], spawn: [] as number[] };
+  const noise = { spin: [] as number[], spawn: [] as number[], file: [] as number[] };
   for (let i = 0; i < warmUps; i++) for (const contender of contenders) await once(contender, turns);
   const until = performance.now() + (turns.atMostSeconds ?? 60) * 1000;
   for (let round = 0; round < turns.rounds && (round < 3 || performance.now() < until); round++) {
@@ -58,6 +63,7 @@ export async function takeTurns(
     noise.spawn.push(
       await timed(() => Bun.spawn(["true"], { stdio: ["ignore", "ignore", "ignore"] }).exited),
     );
+    noise.file.push(makeFile());
     for (const [i, contender] of contenders.entries()) {
       if (restMs !== undefined) await Bun.sleep(restMs);
       for (let call = 0; call < callsInARow; call++) samples[i]?.push(await once(contender, turns));
@@ -66,7 +72,7 @@ export async function takeTurns(
   }
   return {
     summaries: samples.map(summaryOf),
-    noise: { spin: summaryOf(noise.spin), spawn: summaryOf(noise.spawn) },
+    noise: { spin: summaryOf(noise.spin), spawn: summaryOf(noise.spawn), file: summaryOf(noise.file) },
   };
 }
 
@@ -127,6 +133,16 @@ export function summaryOf(samples: readonly number[]): Summary {
   const p50 = at(0.5);
   const spread = p50 === 0 ? 0 : (at(0.75) - at(0.25)) / p50;
   return { p50, p95: at(0.95), p99: at(0.99), spread, count: sorted.length };
+}
+
+/** Hundredths of a ms on most disks. An ext4 without a journal looks past every file that was deleted lately. */
+function makeFile(): number {
+  const path = join(tmpdir(), `holdfast-bench-${process.pid}`);
+  const before = performance.now();
+  closeSync(openSync(path, "wx"));
+  const took = performance.now() - before;
+  unlinkSync(path);
+  return took;
 }
 
 let sink = 0;

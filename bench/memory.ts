@@ -36,12 +36,13 @@ export function anonymousMiB(pid: number): number {
   return Number(/^RssAnon:\s+(\d+)/m.exec(status)?.[1]) / 1024;
 }
 
-/** Proportional memory of every process with this text in its command line: what is shared counts once, for all. */
-export function pssMiB(marker: string): number {
+/** Proportional memory of every process with one of these in its command line: what is shared counts once, for all. */
+export function pssMiB(names: readonly string[]): number {
   let total = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
-      if (!readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(marker)) continue;
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+      if (!names.some((name) => line.includes(name))) continue;
       const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
       total += Number(/^Pss: +(\d+)/m.exec(rollup)?.[1] ?? 0);
     } catch {

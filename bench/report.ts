@@ -108,8 +108,12 @@ function noiseOf(lines: readonly Line[]): string {
     const last = summaries.at(-1) ?? single(0);
     return `${show(last.p50, "ms")} (p95 ${show(last.p95, "ms")})`;
   };
-  const [spin, spawn] = [worst(({ spin }) => spin), worst(({ spawn }) => spawn)];
-  return `Noise, at its worst in this group: a fixed spin ${spin}, a bare spawn of \`true\` ${spawn}.`;
+  const parts = [
+    `a fixed spin ${worst(({ spin }) => spin)}`,
+    `a bare spawn of \`true\` ${worst(({ spawn }) => spawn)}`,
+    `a new file ${worst(({ file }) => file)}`,
+  ];
+  return `Noise, at its worst in this group: ${parts.join(", ")}.`;
 }
 
 export function show(value: number, unit: Unit): string {

@@ -61,7 +61,8 @@ export class TestServer {
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
-      env: { ...process.env, ...env },
+      // Tests count instances; whoever is about spares asks for them.
+      env: { ...process.env, HOLDFAST_SPARES: "0", ...env },
     });
     this.#child = child;
     void this.#collect(child.stderr);

@@ -4,7 +4,7 @@ import type { Actor } from "./scheduler.ts";
 /** A transaction that changed the rows of one sandbox. */
 export interface Commit {
   readonly actor: Actor;
-  readonly op: "insertSandbox" | "reserve" | "save" | "bury";
+  readonly op: "insertSandbox" | "give" | "reserve" | "save" | "bury";
   readonly sandboxId: string;
   readonly before: Ledger | undefined;
   readonly after: Ledger;
@@ -37,7 +37,7 @@ export class Book {
 
   /** Takes down what a call to the store did. `undefined` if it changed no sandbox's rows. */
   enter(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): Commit | undefined {
-    if (op === "insertSandbox" || op === "reserve") {
+    if (op === "insertSandbox" || op === "give" || op === "reserve") {
       return answer === undefined
         ? undefined
         : this.#commit({ actor, op, after: answer as Ledger, change: {} });
@@ -67,7 +67,8 @@ export class Book {
       for (const lease of await store.leasesOf(provider)) this.leases.set(lease.instanceId, lease);
     }
     const { holdings } = await store.list({ limit: 1_000_000 });
-    for (const holding of holdings) this.ledgers.set(holding.sandboxId, holding);
+    const spares = await Promise.all(providers.map((provider) => store.spares(provider)));
+    for (const holding of [...holdings, ...spares.flat()]) this.ledgers.set(holding.sandboxId, holding);
   }
 
   #commit(entry: {

@@ -139,6 +139,20 @@ function goBack({ replicas, database, book, backends, history, backup }: Univers
     if (now === undefined || now.generation !== sandbox?.generation) history.forgotten.add(sandboxId);
   }
   history.wentBack = true;
+  forgetUnseen({ history, book, backends });
   history.names.clear();
   history.attempts.clear();
+}
+
+/** A generation of which neither the rows nor the world have a trace any more may come again: nobody could know of it. */
+function forgetUnseen({ history, book, backends }: Pick<Universe, "history" | "book" | "backends">): void {
+  if (history.underWay.size > 0) return;
+  const there = [...backends.values()].flatMap(({ instances }) => [...instances.values()]);
+  for (const [id, { fence }] of history.generations) {
+    const seen = there.filter(({ ref }) => ref.sandboxId === id).map(({ ref }) => ref.generation);
+    const row = book.ledgers.get(id)?.sandbox;
+    if (row === undefined) continue;
+    const generation = Math.max(row.generation, ...seen);
+    history.generations.set(id, { generation, fence: Math.min(fence, Math.max(row.fence, generation)) });
+  }
 }

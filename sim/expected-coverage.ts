@@ -46,6 +46,8 @@ const marks = [
   "client: fork",
   "a copy is ready",
   "a copy is failed",
+  "client: createAnother",
+  "a spare is given away",
   "client: remove",
   "client: forceRemove",
   "client: giveUp",

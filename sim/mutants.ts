@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
     replace: "const keepUntil = holding.readAt;",
     caughtBy: ["S2"],
     why: "a successor begins again with generations that were used",
-    near: 42,
+    near: 497,
   },
   {
     name: "capacity check outside the insert",
@@ -133,6 +133,7 @@ export const mutants: readonly Mutant[] = [
     replace: "this.#goodUntil = options.askedAt + options.ticket.ttlMs * 10;",
     caughtBy: ["ticket", "S5", "S10"],
     why: "a server acts for longer than it may, beside the one that took its place",
+    near: 489,
   },
   {
     name: "create retry drops ref",
@@ -151,6 +152,15 @@ export const mutants: readonly Mutant[] = [
       const saved = first === undefined ? undefined : await store.save(first, change);`,
     caughtBy: ["S7"],
     why: "a crash between the two leaves a sandbox that nothing removes",
+  },
+  {
+    name: "a spare is given to whoever asks",
+    file: "packages/store/src/sandboxes.ts",
+    find: "if (!isStillTrue(known, { before: spare }) || !isHolding(ledger) || !isReadySpare(ledger)) return undefined;",
+    replace: "if (!isHolding(ledger) || ledger.lease === undefined) return undefined;",
+    caughtBy: ["spare"],
+    why: "two creates, or two servers, get the same one",
+    scenario: "one-spare",
   },
   {
     name: "a host that rests is asked all the same",

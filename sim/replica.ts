@@ -29,6 +29,7 @@ export interface Surroundings {
   readonly store: () => Store;
   readonly newId: (kind: string) => string;
   readonly slots: number | null;
+  readonly spares: number;
   readonly showsLogs: boolean;
   readonly timerGrainMs: () => number;
   /** A server opens the store. */
@@ -93,7 +94,7 @@ export class Replica {
     if (this.#running !== undefined || this.isGoneForEver) return;
     this.#starts++;
     this.#surroundings.opens();
-    const { scheduler, rng, newId, slots } = this.#surroundings;
+    const { scheduler, rng, newId, slots, spares } = this.#surroundings;
     const door = this.#door();
     const lifecycle = new Lifecycle<SimLink>({
       store: this.#store(),
@@ -110,6 +111,7 @@ export class Replica {
         minFreeDisk: defaultMinFreeDisk,
         defaultProvider: "none",
         orphanLimitSeconds: ORPHAN_LIMIT_SECONDS,
+        spares,
       },
     });
     this.#running = { lifecycle, door };

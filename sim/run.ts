@@ -75,7 +75,9 @@ function createUniverse(
   }));
   const backends = rng.pick([[local], [remote], [local, remote]]);
   const slots = rng.chance(0.2) ? rng.between(1, 3) : null;
-  return new Universe({ seed, plan: planFaults(rng), backends, replicas, slots, trace, coverage, showsLogs });
+  const plan = planFaults(rng);
+  const spares = rng.pick([0, 1, 1, 2]);
+  return new Universe({ seed, plan, backends, replicas, slots, spares, trace, coverage, showsLogs });
 }
 
 function chaos(universe: Universe): void {

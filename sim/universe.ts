@@ -23,6 +23,8 @@ export interface UniverseOptions {
   readonly backends: readonly BackendKind[];
   readonly replicas: readonly ReplicaTraits[];
   readonly slots: number | null;
+  /** How many instances a server may launch ahead. */
+  readonly spares: number;
   readonly trace: Trace;
   readonly coverage: Coverage;
   readonly showsLogs: boolean;
@@ -56,7 +58,7 @@ export class Universe {
   #ids = 0;
 
   constructor(options: UniverseOptions) {
-    const { seed, plan, trace, coverage, slots, showsLogs } = options;
+    const { seed, plan, trace, coverage, slots, spares, showsLogs } = options;
     this.rng = new Rng(seed);
     this.coverage = coverage;
     this.#trace = trace;
@@ -72,7 +74,7 @@ export class Universe {
     this.backends = new Map(backends.map((backend) => [backend.kind, backend]));
     const wire = new Wire({ scheduler, rng });
     const surroundings = {
-      ...{ scheduler, rng, faults, wire, trace, witness, slots, showsLogs },
+      ...{ scheduler, rng, faults, wire, trace, witness, slots, spares, showsLogs },
       backends: this.backends,
       store: () => this.database.store,
       newId: (kind: string) => this.newId(kind),

@@ -31,6 +31,7 @@ const deeds: readonly (readonly [weight: number, deed: (client: Client) => Promi
   [0.5, leaveATurn],
   [0.7, build],
   [2, comeAtTheLastMoment],
+  [2, createAnother],
 ];
 
 /** One user of the servers. It forgets nothing, checks what it was told, and survives its server. */
@@ -105,6 +106,27 @@ async function work(client: Client): Promise<void> {
   await universe.ask(`ensure ${name}`, ({ sandboxes }) => sandboxes.ensure(name, client.request()));
   await command(client, name, {});
   if (rng.chance(0.3)) await command(client, name, {});
+}
+
+/** One without a name: it may be a spare. Whose server dies asks again, with the same key. */
+async function createAnother(client: Client): Promise<void> {
+  const { universe } = client;
+  const idempotencyKey = universe.newId("key");
+  const ask = () =>
+    universe.ask(`create ${idempotencyKey}`, async ({ sandboxes }) => {
+      const made = await sandboxes.create(client.request(), { idempotencyKey });
+      return (await sandboxes.wake(made)).holding.sandboxId;
+    });
+  const id = await ask().catch((error: unknown) => {
+    if (!(error instanceof ConnectionLost)) throw error;
+    return universe.sleep(2_000).then(ask);
+  });
+  try {
+    await command(client, id, {});
+  } finally {
+    const options = { mode: "force", waitMs: PATIENCE_MS } as const;
+    await universe.ask(`delete ${id}`, ({ sandboxes }) => sandboxes.delete(id, options));
+  }
 }
 
 async function command(

@@ -1,34 +1,36 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Sandbox } from "holdfast";
+import { Operator, Sandbox } from "holdfast";
 import type { TestServer } from "../../e2e/harness.ts";
 import type { Bench, Case, Dockers } from "../bench.ts";
 import { execByApi, removeByApi, startByApi } from "../docker-by-api.ts";
 import { bareSpawn } from "../floors.ts";
 import type { Contender } from "../measure.ts";
 
-/** From nothing to the answer of a first command. What was made goes afterwards, outside of the time. */
+/**
+ * From nothing to the answer of a first command. What was made goes afterwards, outside of the time; and there the next
+ * spare is waited for, which a create after a pause has, and the first one and a burst have not.
+ */
 export const create: Case = {
   name: "create",
   about: "Create to first command",
   async run(bench) {
     const server = await bench.server();
+    const cold = await bench.newServer({ args: ["--spares", "0"] });
     using bwrap = new BareBwrap();
     const docker = await bench.docker();
     for (const network of ["none", "full"] as const) {
+      const floor = { role: "floor", name: BWRAP, run: () => bwrap.run() } as const;
+      const peer = network === "none" ? dockerRun(docker) : undefined;
+      const often = { rounds: 30, atMostSeconds: 60 };
+      const aims = network === "none" ? [{ to: BWRAP, atMost: 2.5 }] : [];
+      const warm = withSpare(ours(server, { network }), server);
+      await bench.compare(`local, network ${network}`, [warm, floor, peer], { ...often, aims });
       await bench.compare(
-        `local, network ${network}`,
-        [
-          ours(server, { network }),
-          { role: "floor", name: "bwrap, the same namespaces and mounts", run: () => bwrap.run() },
-          network === "none" ? dockerRun(docker) : undefined,
-        ],
-        {
-          rounds: 30,
-          atMostSeconds: 60,
-          aims: network === "none" ? [{ to: "bwrap, the same namespaces and mounts", atMost: 2.5 }] : [],
-        },
+        `local, network ${network}, without a spare`,
+        [ours(cold, { network }), floor],
+        often,
       );
     }
     if (docker !== undefined) await onDocker(bench, docker);
@@ -36,6 +38,8 @@ export const create: Case = {
     if (docker !== undefined) for (const count of [30, 100]) await dockerBurst(bench, docker, count);
   },
 };
+
+const BWRAP = "bwrap, the same namespaces and mounts";
 
 function ours(server: TestServer, spec: { network: "none" | "full" }): Contender {
   let made: Sandbox | undefined;
@@ -50,13 +54,37 @@ function ours(server: TestServer, spec: { network: "none" | "full" }): Contender
   };
 }
 
+/** The same, and then until the next one is ready. */
+function withSpare(contender: Contender, server: TestServer): Contender {
+  const ready = async () => {
+    const since = Date.now();
+    const operator = await Operator.connect(server.at);
+    for (;;) {
+      for await (const { spare, phase, createdAt } of operator.leases())
+        if (spare && phase === "live" && Date.parse(createdAt) >= since) return;
+      await Bun.sleep(10);
+    }
+  };
+  return { ...contender, tidy: () => Promise.all([contender.tidy?.(), ready()]) };
+}
+
 async function onDocker(bench: Bench, docker: Dockers): Promise<void> {
   let id = "";
+  const floor = { ...(dockerRun(docker) as Contender), role: "floor" } as const;
+  const cold = await bench.newServer({
+    args: ["--providers", "docker", "--docker-image", docker.image, "--spares", "0"],
+    env: { DOCKER_HOST: docker.daemon.host },
+  });
+  await bench.compare("Docker, network none, without a spare", [ours(cold, { network: "none" }), floor], {
+    rounds: 20,
+    atMostSeconds: 60,
+    warmUps: 2,
+  });
   await bench.compare(
     "Docker, network none",
     [
-      ours(docker.server, { network: "none" }),
-      { ...(dockerRun(docker) as Contender), role: "floor" },
+      withSpare(ours(docker.server, { network: "none" }), docker.server),
+      floor,
       {
         role: "peer",
         name: "create, start and exec by the API",

@@ -13,6 +13,8 @@ export const exec: Case = {
   async run(bench) {
     await using sandbox = await Sandbox.create({ network: "none" }, (await bench.server()).at);
     const floors = floorsOf(bench);
+    bench.say("  warming up …");
+    for (let i = 0; i < WARM_UPS; i++) await run(sandbox, commands["`true`, with bash"]);
     await sequential(bench, sandbox, floors);
     await besideDocker(bench);
     await atATime(bench, sandbox, floors);
@@ -21,6 +23,8 @@ export const exec: Case = {
 };
 
 const FLOOR = "posix_spawn in C";
+/** As many as it takes until the runtime has compiled what a call needs: what is measured is a server in use. */
+const WARM_UPS = 1_000;
 const commands = {
   "`true`, with bash": { ours: "true", argv: ["bash", "-c", "true"], prints: "" },
   "`true`, without a shell": { ours: ["/bin/true"], argv: ["/bin/true"], prints: "" },

@@ -8,6 +8,8 @@ import { BareShell, bareSpawn } from "../floors.ts";
 import type { Contender } from "../measure.ts";
 
 const FLOOR = "a pipe to a bare bash";
+/** As many as it takes until the runtime has compiled what a call needs: what is measured is a server in use. */
+const WARM_UPS = 1_000;
 
 /** A command in a shell that keeps its state, with a savepoint before each. */
 export const session: Case = {
@@ -32,6 +34,8 @@ export const session: Case = {
         run: () => peer.exec("echo $((X+=1))"),
       },
     ];
+    bench.say("  warming up …");
+    for (let i = 0; i < WARM_UPS; i++) await shell.exec("true");
     const rounds = 300;
     await bench.compare("back to back", contenders, { rounds, aims: [{ atMost: 1.3 }] });
     await bench.compare("10 ms apart", contenders, { rounds, pauseMs: 10, aims: [{ atMost: 0.6 }] });

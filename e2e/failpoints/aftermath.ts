@@ -82,9 +82,10 @@ function unsettled(dataDir: string): string[] {
 
 /** Each generation begins once, runs once and ends once, for the reason that it had; then the sandbox does. */
 function unexplained(events: readonly SandboxEvent[], { deaths, deleted }: Lived): string[] {
-  const told = events.filter(({ type }) =>
-    ["created", "launching", "live", "gone", "deleted"].includes(type),
-  );
+  const told = events
+    .filter(({ type }) => ["created", "launching", "live", "gone", "deleted"].includes(type))
+    // What was a spare is launched before it is created.
+    .sort((a, b) => Number(b.type === "created") - Number(a.type === "created"));
   const story = told.map(({ type, cause, detail }) =>
     [type, detail.generation, cause, detail.evidence].filter((fact) => fact !== undefined).join(" "),
   );

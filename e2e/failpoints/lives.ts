@@ -1,4 +1,4 @@
-import { type Client, HoldfastError, Sandbox, type Snapshot } from "holdfast";
+import { type Client, HoldfastError, type LeaseInfo, Sandbox, type Snapshot } from "holdfast";
 
 /** What a life went through, for the timeline to explain. */
 export interface Lived {
@@ -16,6 +16,8 @@ interface World {
   readonly name: string;
   /** Kills the server between two steps of the life. */
   readonly restart: () => Promise<void>;
+  /** Ends it in order, and starts the next. */
+  readonly end: () => Promise<void>;
 }
 
 export interface Life {
@@ -29,7 +31,7 @@ export interface Life {
 }
 
 /** What is done to snapshots, and the launch that restores one. */
-const COPIES = /^(vault|files)\.|Snapshot|^provider\.launch$|created/;
+export const ofCopies = /^(vault|files)\.|Snapshot|^provider\.launch$|created/;
 
 /** A client that goes on through every death of its server, and expects to lose nothing. */
 export const lives: readonly Life[] = [
@@ -37,8 +39,14 @@ export const lives: readonly Life[] = [
   { name: "not persistent, and its turn ends", live: untilTheTurnEnds },
   { name: "idle", live: idle },
   { name: "found again by the next server", before: settled, live: foundAgain },
-  { name: "copied, and made from the copy", passes: COPIES, before: settled, live: copied },
-  { name: "forked", passes: COPIES, before: settled, live: forked },
+  { name: "copied, and made from the copy", passes: ofCopies, before: settled, live: copied },
+  { name: "forked", passes: ofCopies, before: settled, live: forked },
+  {
+    name: "given from a spare",
+    passes: /^store\.give$|^keeper\.admit$|given_up/,
+    before: prepared,
+    live: given,
+  },
 ];
 
 async function stoppedAndStarted({ client, name }: World): Promise<Lived> {
@@ -112,6 +120,34 @@ async function forked({ client, name }: World): Promise<Lived> {
   for (const fork of forks) await read(fork, "before");
   const copies = await Promise.all(forks.map((fork) => deleted(fork, ["delete_requested"])));
   return { ...(await deleted(sandbox, ["delete_requested"])), copies };
+}
+
+async function prepared({ client }: World): Promise<void> {
+  const first = await Sandbox.create({}, { client });
+  while ((await spares(client)).length === 0) await Bun.sleep(20);
+  await first.delete();
+}
+
+async function given({ client, end }: World): Promise<Lived> {
+  const [spare] = await spares(client);
+  const sandbox = await Sandbox.create({ env: { TOLD: "later" } }, { client });
+  equal("what was its environment", (await sandbox.exec("echo $TOLD")).stdout, "later\n");
+  await write(sandbox, "mine");
+  // One that is killed may have been given to nobody: then the next server finds it, and has it for the next create.
+  while ((await spares(client)).length === 0) await Bun.sleep(20);
+  await read(sandbox, "mine");
+  equal("generation", (await sandbox.refresh()).generation, 1);
+  const [next] = await spares(client);
+  if (next?.sandboxId === sandbox.id) throw new Error(`${spare?.sandboxId} is a spare and a sandbox`);
+  const lived = await deleted(sandbox, ["delete_requested"]);
+  while ((await spares(client)).length > 0) await end();
+  return lived;
+}
+
+async function spares(client: Client): Promise<LeaseInfo[]> {
+  const call = { method: "GET", path: "/v1/leases", query: { limit: 1000 }, again: "safe" } as const;
+  const { body } = await client.json<{ leases: LeaseInfo[] }>(call);
+  return body.leases.filter(({ spare, phase }) => spare === true && phase === "live");
 }
 
 /** A server that dies while it copies says so, and has left nothing; then once more. */

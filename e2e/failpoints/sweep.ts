@@ -14,7 +14,7 @@ const LANES = 5;
 const TRIES = 3;
 /** Calls that change something: each of its first occurrences is a moment of its own. */
 const CHANGES =
-  /^(provider\.(launch|observe|stop|removeDisk)|keeper\.|vault\.(make|remove)|files\.|store\.(save|reserve|insert|bury|forget|ticket|takeDue|release))/;
+  /^(provider\.(launch|observe|stop|removeDisk)|keeper\.|vault\.(make|remove)|files\.|store\.(save|reserve|insert|give|bury|forget|ticket|takeDue|release))/;
 const MOST_OCCURRENCES = 3;
 /** How often a server looks for what is due in one life depends on when it happens to look. */
 const BY_THE_CLOCK = /^store\.takeDue/;
@@ -118,7 +118,7 @@ async function liveThrough(
   { life, point }: Kill,
   { victim, name, begins }: { victim: Victim; name: string; begins: boolean },
 ): Promise<string[]> {
-  const world = { client: victim.client, name, restart: () => victim.restart() };
+  const world = { client: victim.client, name, ...endsOf(victim) };
   try {
     await life.before?.(world);
     victim.arm(point);
@@ -135,7 +135,7 @@ async function pointsOf(life: Life, victim: Victim): Promise<Kill[]> {
   const world = {
     client: victim.client,
     name: `undisturbed-${lives.indexOf(life)}`,
-    restart: () => victim.restart(),
+    ...endsOf(victim),
   };
   await life.before?.(world);
   const labels = await victim.record(() => life.live(world));
@@ -150,6 +150,10 @@ async function pointsOf(life: Life, victim: Victim): Promise<Kill[]> {
   );
   const sides: readonly Side[] = ["before", "after"];
   return occurrences.flatMap((occurrence) => sides.map((side) => ({ life, point: { ...occurrence, side } })));
+}
+
+function endsOf(victim: Victim) {
+  return { restart: () => victim.restart(), end: () => victim.restart("SIGTERM") };
 }
 
 function isRepeated(label: string): boolean {

@@ -44,7 +44,7 @@ export class Victim {
     const server = await TestServer.start({
       command,
       ...(daemon && { args: ["--providers", "docker", "--docker-image", daemon.images.debian] }),
-      env: { HOLDFAST_FAILPOINTS: folder, ...(daemon && { DOCKER_HOST: daemon.host }) },
+      env: { HOLDFAST_FAILPOINTS: folder, HOLDFAST_SPARES: "1", ...(daemon && { DOCKER_HOST: daemon.host }) },
     });
     const client = await Client.connect({ ...server.at, patienceMs: 60_000 });
     // From now on a refused connection means a restart.
@@ -76,10 +76,10 @@ export class Victim {
     return lines.filter(Boolean);
   }
 
-  /** Kills it at no particular moment, and waits until the next one serves, however many starts that takes. */
-  async restart(): Promise<void> {
+  /** Ends it at no particular moment, and waits until the next one serves, however many starts that takes. */
+  async restart(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const { pid } = this.server;
-    process.kill(pid, "SIGKILL");
+    process.kill(pid, signal);
     while (this.server.pid === pid) await Bun.sleep(5);
     await this.client.json({ method: "GET", path: "/v1/sandboxes", again: "safe" });
   }

@@ -5,7 +5,8 @@ import type { Scene } from "./scene.ts";
 /** S8: Sum of reservations of non-terminal instances <= capacity per host and per tenant. */
 export function capacityHolds({ op, after }: Commit, args: readonly unknown[], { judge, book }: Scene): void {
   const rules = rulesOf(op, args);
-  if (rules === undefined || after.lease?.phase !== "reserved") return;
+  if (rules === undefined || after.lease === undefined) return;
+  if (op !== "give" && after.lease.phase !== "reserved") return;
   const { provider, tenantId } = after.lease;
   const onHost = book.standing(provider);
   const slots = Math.min(
@@ -27,6 +28,7 @@ export function capacityHolds({ op, after }: Commit, args: readonly unknown[], {
 
 function rulesOf(op: Commit["op"], args: readonly unknown[]): AdmissionRules | undefined {
   if (op === "reserve") return (args as [Holding, NewLease, AdmissionRules])[2];
+  if (op === "give") return (args as [unknown, unknown, { rules: AdmissionRules }])[2].rules;
   if (op === "insertSandbox") return (args as [unknown, { rules?: AdmissionRules }])[1].rules;
   return undefined;
 }

@@ -1,6 +1,7 @@
 import { evidenceKinds, type Lease, leaseDueAt, retryMs } from "@holdfast/core";
 import type { Commit } from "../book.ts";
 import { instanceOf, knew, type Scene, say } from "./scene.ts";
+import { givenOnce } from "./spare-checks.ts";
 
 const ending: ReadonlySet<string> = new Set(["stop_due", "stopping", "quarantined", "debt"]);
 
@@ -19,6 +20,7 @@ export const commitChecks: readonly ((commit: Commit, scene: Scene) => void)[] =
   idleOnlyWhenIdle,
   foundOnlyWhenListed,
   endedForAReason,
+  givenOnce,
 ];
 
 /**
@@ -66,8 +68,10 @@ function goneOnlyOnEvidence({ actor, leases }: Commit, scene: Scene): void {
     const there = instanceOf(scene, after);
     judge.demand(there === undefined || there.isGhost, "S5", () => `${say(after)} is called gone and exists`);
     const arrives = history.underWay.get(instanceId) ?? Number.NEGATIVE_INFINITY;
+    // Rows from before it was asked for know nothing of that; what arrives then is a ghost.
+    const isForgotten = history.wentBack && after.createSentAt === null;
     judge.demand(
-      arrives <= scene.scheduler.now,
+      arrives <= scene.scheduler.now || isForgotten,
       "S5",
       () => `${say(after)} is called gone, and its launch is under way`,
     );
@@ -100,9 +104,11 @@ function turnEndAndRemovalAreOne({ before, after, sandboxId }: Commit, { judge }
 }
 
 /** S10: A write-back with a stale ticket changes nothing. */
-function staleTicketChangesNothing({ ticket, sandboxId }: Commit, { judge, book }: Scene): void {
+function staleTicketChangesNothing({ ticket, sandboxId }: Commit, { judge, book, history }: Scene): void {
   if (ticket === undefined) return;
   const current = book.tickets.get(sandboxId);
+  // A backup brings the tickets of its time back, and what their holders had sent may still arrive.
+  if (current === undefined && history.wentBack) return;
   const isCurrent = current !== undefined && current.no === ticket.no && current.owner === ticket.owner;
   judge.demand(
     isCurrent,

@@ -1,6 +1,7 @@
 import type { Universe } from "../universe.ts";
 import { settled } from "../world/store-port.ts";
 import { say } from "./scene.ts";
+import { noSpareIsLeft } from "./spare-checks.ts";
 
 /** Something that must become true once nothing goes wrong any more. `undefined`: it is. */
 type Liveness = (universe: Universe) => string | undefined;
@@ -12,6 +13,7 @@ export const livenessChecks: readonly (readonly [name: string, holds: Liveness])
   ["L2", everyStopIsFinished],
   ["L3", nobodyWaits],
   ["L7", onlyWantedOnesLive],
+  ["spares", noSpareIsLeft],
   ["snapshots", everyCopyIsSettled],
 ];
 
@@ -60,6 +62,8 @@ function onlyWantedOnesLive(universe: Universe): string | undefined {
     const policy = book.ledgers.get(lease.sandboxId)?.sandbox?.policy;
     if (policy?.onIdle !== "keep") return `${say(lease)} is idle and lives on`;
     const instance = universe.find(lease.instanceId);
+    // There is no line to what is paused: that it is gone is noticed when a backend tells of it, or when it is needed.
+    if (instance === undefined && lease.phase === "paused") continue;
     if (instance === undefined) return `${say(lease)} is kept, and does not exist`;
     const { isFrozen } = instance.keeper;
     // What somebody else paused is noticed when a backend tells of it, or when it is needed.

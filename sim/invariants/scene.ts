@@ -23,6 +23,8 @@ export class History {
   readonly attempts = new Map<string, number>();
   /** Sandboxes that somebody wanted deleted, at any time. */
   readonly deleted = new Set<string>();
+  /** Sandboxes that are somebody's, or were: no spares. */
+  readonly owned = new Set<string>();
   /** Given up by an operator's word. */
   readonly abandoned = new Set<string>();
   /** A backup was restored, which knows nothing of what was made or removed since. */

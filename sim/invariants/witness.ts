@@ -20,6 +20,7 @@ import { commitChecks } from "./commit-checks.ts";
 import { QuietHost } from "./quiet-host.ts";
 import { Rates } from "./rates.ts";
 import { by, type Scene } from "./scene.ts";
+import { spareIsUntouched, workedForSomebody } from "./spare-checks.ts";
 import * as check from "./world-checks.ts";
 
 /** Sees every call and every effect as it happens, remembers what later checks need, and has them made. */
@@ -44,7 +45,7 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     const { book, history, coverage } = this.#scene;
     if (op === "hosts") this.#quietHost.told(actor, answer as readonly Host[]);
     if (op === "saveHost") this.#quietHost.told(actor, [answer as Host]);
-    if (op === "ledger" || op === "holding") this.#read(actor, answer as Ledger | undefined);
+    if (op === "ledger" || op === "holding" || op === "give") this.#read(actor, answer as Ledger | undefined);
     const commit = book.enter(actor, op, args, answer);
     if (commit === undefined) return;
     if (commit.after.sandbox?.desired === "deleted") history.deleted.add(commit.sandboxId);
@@ -123,13 +124,15 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     check.admittedOnAFreshRead(actor, request, this.#scene);
   }
 
-  admitted(keeper: SimKeeper, _: AdmitRequest): void {
+  admitted(keeper: SimKeeper, request: AdmitRequest): void {
     this.#scene.coverage.sometimes("a keeper is admitted");
     check.oneAdmitted(keeper, this.#scene);
+    spareIsUntouched(keeper, request, this.#scene);
   }
 
   accepts(keeper: SimKeeper, { fence }: { fence: number }): void {
     check.onlyTheHighestFence(keeper, fence, this.#scene);
+    workedForSomebody(keeper, this.#scene);
   }
 
   worked(): void {

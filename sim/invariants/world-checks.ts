@@ -120,7 +120,7 @@ export function destroyedForAReason(op: string, ref: InstanceRef | SandboxRef, s
   judge.demand(isUnwanted, "S13", () => `${op} of ${ref.sandboxId}, which is ${sandbox?.desired}`);
 }
 
-/** None of them is that somebody else needs room. */
+/** None of them is that somebody else needs room; of a spare it is, and nothing else is given up. */
 const reasons = new Set([
   "abandoned",
   "delete_requested",
@@ -131,6 +131,7 @@ const reasons = new Set([
   "max_lifetime",
   "never_launched",
   "orphan",
+  "spare_given_up",
   "startup_deadline",
   "stop_requested",
   "turn_end",

@@ -1,5 +1,6 @@
+import { isSpare } from "@holdfast/core";
 import type { RunResult } from "../run.ts";
-import { MINUTE, Stage } from "./stage.ts";
+import { MINUTE, SECOND, Stage } from "./stage.ts";
 
 /**
  * Scenario 12 at its narrowest: a turn begins on another server when the keeper has just promised to rest, and the order
@@ -26,8 +27,26 @@ function lateCreate(seed: number): Stage {
   return stage;
 }
 
+/** Two servers are asked for a sandbox at once, and both know of the same spare. */
+function oneSpare(seed: number): Stage {
+  const stage = new Stage({ servers: 2, spares: 1, seed });
+  const create = (server: number) =>
+    stage.ask(async ({ sandboxes }) => {
+      await sandboxes.wake(await sandboxes.create({ provider: stage.backend.kind }));
+    }, stage.server(server));
+  create(0);
+  stage.until(() => stage.leases().some((lease) => isSpare(lease) && lease.phase === "live"));
+  // Whoever starts reaches all that there is.
+  stage.server(1).kill();
+  stage.server(1).start();
+  stage.advance(SECOND);
+  const calls = [create(0), create(1)];
+  stage.universe.advance(MINUTE, () => calls.every(({ state }) => state !== "waiting"));
+  return stage;
+}
+
 /** What chance alone would bring about too seldom to rely on. Each seed has its own orders and delays. */
-export const rare = { "last-moment": lastMoment, "late-create": lateCreate };
+export const rare = { "last-moment": lastMoment, "late-create": lateCreate, "one-spare": oneSpare };
 
 export function judgeRare(name: keyof typeof rare, seed: number): RunResult {
   const { universe } = rare[name](seed);

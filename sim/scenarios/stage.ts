@@ -32,13 +32,15 @@ export class Stage {
       remote?: boolean;
       copies?: boolean;
       slots?: number;
+      spares?: number;
       seed?: number;
       plan?: FaultPlan;
     } = {},
   ) {
-    const { servers = 1, remote = false, copies = false, slots = null, seed = 1, plan = {} } = options;
+    const { servers = 1, remote = false, copies = false, slots = null, spares = 0 } = options;
+    const { seed = 1, plan = {} } = options;
     this.universe = new Universe({
-      ...{ seed, plan, slots },
+      ...{ seed, plan, slots, spares },
       backends: [
         remote ? { kind: "remote", settleMs: 5 * MINUTE, copies } : { kind: "local", settleMs: 0, copies },
       ],

@@ -12,10 +12,7 @@ function orphan(
   const ref = { installationId: stage.universe.installationId, sandboxId, instanceId, generation: 1 };
   const instance = stage.backend.plant(ref, { ...plan, lifetimeSeconds }, {});
   // What ends it must be the sweep, not its own deadline.
-  instance.keeper.admit(
-    { ...ref, fence: 1, lifetimeSeconds: 86_400, maxLifetimeSeconds: null, orphanLimitSeconds: 864_000 },
-    1,
-  );
+  instance.keeper.admit({ ...ref, ...admission }, 1);
   return instance;
 }
 
@@ -27,6 +24,11 @@ test.each(Object.entries(listings))("scenario 35: a list that is %s ends nothing
   stage.advance(HOUR);
   expect([stage.phase(), stage.names().length]).toEqual(["live", 1]);
 });
+
+const admission = {
+  ...{ fence: 1, lifetimeSeconds: 86_400, maxLifetimeSeconds: null, orphanLimitSeconds: 864_000 },
+  ...{ spare: false, env: {} },
+};
 
 test("scenario 36: a store that cannot be read in the middle of a sweep ends nothing", () => {
   const stage = new Stage();
@@ -66,10 +68,7 @@ test("scenario 39: what is another installation's is never touched, whatever it 
   const stage = new Stage();
   const ref = { installationId: "another", sandboxId: "theirs", instanceId: "theirs", generation: 1 };
   const { keeper } = stage.backend.plant(ref, plan, {});
-  keeper.admit(
-    { ...ref, fence: 1, lifetimeSeconds: 86_400, maxLifetimeSeconds: null, orphanLimitSeconds: 864_000 },
-    1,
-  );
+  keeper.admit({ ...ref, ...admission }, 1);
   stage.advance(3 * HOUR);
   expect([stage.names().length, stage.leases()]).toEqual([1, []]);
 });
@@ -83,10 +82,7 @@ test("scenario 40: one that is known by its name alone is seen, stopped, and nev
     generation: 1,
   };
   const { keeper } = stage.backend.plant(ref, plan, { legacy: true });
-  keeper.admit(
-    { ...ref, fence: 1, lifetimeSeconds: 86_400, maxLifetimeSeconds: null, orphanLimitSeconds: 864_000 },
-    1,
-  );
+  keeper.admit({ ...ref, ...admission }, 1);
   stage.advance(3 * HOUR);
   expect([stage.names(), stage.lease().origin, stage.lease().admittedAt]).toEqual([[], "orphan", null]);
 });

@@ -105,7 +105,7 @@ export class SimLink implements KeeperControl {
     return { close };
   }
 
-  async info(): Promise<{ instanceId: string }> {
+  async info(): Promise<{ instanceId: string; isOwned: boolean }> {
     const info = await this.#send("info", (keeper) => keeper.info(this.#line.fence));
     this.#options.witness.greeted(this.#options.actor, info.instanceId);
     return info;

@@ -53,6 +53,7 @@ export class SimKeeper {
   #isFrozen = false;
   #timer: Entry | undefined;
   #policy: AdmitRequest | undefined;
+  #isOwned = false;
   #fence = 0;
   #claim = { fence: 0, required: false };
   #lastUse = 0;
@@ -114,17 +115,19 @@ export class SimKeeper {
     this.#guard(fence);
     if (request.instanceId !== this.ref.instanceId)
       throw new HoldfastError("fence_stale", "not this instance");
-    if (this.#policy === undefined) this.#lastUse = this.ran();
+    if (request.spare && this.#isOwned) throw new HoldfastError("wrong_state", "it was given away");
+    if (this.#policy === undefined || (!this.#isOwned && !request.spare)) this.#lastUse = this.ran();
     this.#policy = request;
+    this.#isOwned ||= !request.spare;
     this.#quiescedUntil = -1;
     this.#events.admitted(this, request);
     this.#planTick();
   }
 
-  info(fence: number): { instanceId: string } {
+  info(fence: number): { instanceId: string; isOwned: boolean } {
     this.#contacted();
     this.#guard(fence);
-    return { instanceId: this.ref.instanceId };
+    return { instanceId: this.ref.instanceId, isOwned: this.#isOwned };
   }
 
   quiesce(lifetimeMs: number, fence: number): QuiesceAnswer {

@@ -9,6 +9,7 @@ import type { Fate, Wire } from "../wire.ts";
 /** Calls that write: a failure after their commit leaves the caller in doubt. */
 const writes: ReadonlySet<string> = new Set([
   "insertSandbox",
+  "give",
   "reserve",
   "save",
   "bury",

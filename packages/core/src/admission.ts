@@ -12,6 +12,8 @@ export interface AdmissionRules {
   readonly measured: Capacity;
   /** Why the provider takes no new instance at all. */
   readonly closedBecause: string | null;
+  /** Nobody asked for this one: it is taken only where another like it would still find room. */
+  readonly leavesRoom?: boolean;
 }
 
 export interface MinFreeDisk {
@@ -33,10 +35,11 @@ export interface Usage {
 
 /** `undefined` if there is room; else why there is not, with the numbers. Nothing is destroyed to make room here. */
 export function refusalOf(
-  usage: Usage,
+  held: Usage,
   wanted: Reservation,
   rules: AdmissionRules,
 ): HoldfastError | undefined {
+  const usage = rules.leavesRoom === true ? without(held, wanted, -1) : held;
   return (
     overQuota(usage, rules) ??
     closed(rules) ??
@@ -44,6 +47,16 @@ export function refusalOf(
     noMemory(usage, wanted, rules) ??
     noDisk(usage, wanted, rules)
   );
+}
+
+/** What is held when `count` such reservations are not. The tenant's own are as they are. */
+export function without(usage: Usage, { memoryBytes, diskBytes }: Reservation, count: number): Usage {
+  return {
+    ...usage,
+    instances: usage.instances - count,
+    memoryBytes: usage.memoryBytes - count * memoryBytes,
+    diskBytes: usage.diskBytes - count * diskBytes,
+  };
 }
 
 function overQuota({ tenantInstances }: Usage, { tenantQuota }: AdmissionRules): HoldfastError | undefined {

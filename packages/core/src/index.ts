@@ -11,6 +11,7 @@ export * from "./pausing.ts";
 export * from "./policy.ts";
 export * from "./provider.ts";
 export * from "./snapshot.ts";
+export * from "./spare.ts";
 export * from "./store.ts";
 export * from "./sweep.ts";
 export * from "./transitions.ts";

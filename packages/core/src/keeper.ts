@@ -1,4 +1,4 @@
-import type { AdmitRequest, KeeperInfo } from "@holdfast/protocol";
+import type { AdmitMessage, KeeperInfo } from "@holdfast/protocol";
 import type { KeeperAddress } from "./provider.ts";
 
 export type QuiesceAnswer =
@@ -9,9 +9,9 @@ export type QuiesceAnswer =
 
 /** What the lifecycle says to a keeper. Every call carries the fence that the line was opened with. */
 export interface KeeperControl {
-  info(): Promise<Pick<KeeperInfo, "instanceId" | "claimFence">>;
+  info(): Promise<Pick<KeeperInfo, "instanceId" | "claimFence" | "isOwned">>;
   /** Opens the gate. May be said again; the newest policy counts. */
-  admit(request: AdmitRequest): Promise<void>;
+  admit(request: AdmitMessage): Promise<void>;
   /** While this stands, the keeper knows that it has a server. `onEnd`: the keeper is gone, or the line to it is. */
   watch(options: { onEnd: () => void }): Promise<{ close(): void }>;
   quiesce(request: { lifetimeMs: number }): Promise<QuiesceAnswer>;

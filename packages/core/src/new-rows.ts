@@ -5,6 +5,13 @@ import type { NewSandbox } from "./store.ts";
 /** Until there are more of them. */
 export const TENANT = "default";
 
+/** Whose a spare is (`spare.ts`). So it counts against no quota, and to give it away is to give it a tenant. */
+export const NOBODY = "nobody";
+
+export function isSpare({ tenantId }: Pick<SandboxRow, "tenantId">): boolean {
+  return tenantId === NOBODY;
+}
+
 /** A sandbox that nobody has used or spoiled yet. */
 export function newSandbox(
   asked: Pick<SandboxRow, "id" | "name" | "provider" | "spec" | "policy" | "labels"> & {

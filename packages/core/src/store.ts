@@ -96,6 +96,8 @@ export interface Host {
 /** How many there are, in groups. */
 export interface Census {
   readonly sandboxes: readonly { provider: string; state: SandboxState; count: number }[];
+  /** Their leases are among the others. */
+  readonly spares: readonly { provider: string; state: SandboxState; count: number }[];
   /** Those that are not gone, with what they may take. */
   readonly leases: readonly ({ provider: string; phase: Phase; count: number } & Reservation)[];
   readonly snapshots: readonly { provider: string; state: SnapshotState; count: number }[];
@@ -150,12 +152,23 @@ export interface Store {
     row: NewSandbox,
     options: { idempotencyKey?: string; entry: TimelineEntry; lease?: NewLease; rules?: AdmissionRules },
   ): Promise<Holding>;
+  /**
+   * Makes a spare, as it was read, the sandbox that `row` asks for: it keeps its id and its instance, and is new in every
+   * other way. `undefined` if it has moved on, or if the key is another sandbox's. Throws what admission refuses.
+   */
+  give(
+    spare: Holding,
+    row: NewSandbox,
+    options: { idempotencyKey?: string; entry: TimelineEntry; rules: AdmissionRules },
+  ): Promise<Holding | undefined>;
+  /** Those on this provider that are not gone, the oldest first. */
+  spares(provider: string): Promise<Holding[]>;
   /** `undefined` if there is neither a sandbox nor an instance that is not gone. */
   ledger(sandboxId: string): Promise<Ledger | undefined>;
   holding(sandboxId: string): Promise<Holding | undefined>;
-  /** By id or by name. */
+  /** By id or by name; no spare. */
   find(idOrName: string): Promise<Holding | undefined>;
-  /** In order of creation. `next` is given if there may be more. */
+  /** In order of creation, without spares. `next` is given if there may be more. */
   list(filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }>;
   /** The latest one under this id or name. */
   tombstone(idOrName: string): Promise<Tombstone | undefined>;

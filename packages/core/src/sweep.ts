@@ -144,9 +144,7 @@ class Pass {
       const until = this.#bornAt(found) + CREATION_GRACE_MS;
       this.#spareUntil(found, "the sandbox has no such instance", until);
     } else {
-      // The rows are older than the world: somebody may be using it, and no later instance may have its number.
-      const fence = Math.max(found.fence ?? 0, generation);
-      this.actions.push({ do: "raise", sandboxId, generation, fence });
+      // The rows are older than the world: somebody may be using it.
       this.#record(found, "it is newer than the rows", this.#unknownUntil(found));
     }
   }

@@ -3,6 +3,7 @@ import { FAST_ATTEMPTS, recheckMs, retryMs } from "./backoff.ts";
 import { diskFound } from "./continuity.ts";
 import type { Evidence, Holding, Lease, Ledger, SandboxRow } from "./lease.ts";
 import { MAX_LAUNCH_FAILURES } from "./lease.ts";
+import { isSpare } from "./new-rows.ts";
 import type { Observation } from "./provider.ts";
 import type { Change, TimelineEntry } from "./store.ts";
 
@@ -334,7 +335,13 @@ export function concluded(ledger: Ledger, lease: Lease, evidence: Evidence): Cha
   const detail = lease.lastError === null ? evidence.detail : `${lease.lastError} (${evidence.detail})`;
   const isCurrent = sandbox !== undefined && lease.phase !== "debt" && lease.origin === "launch";
   return {
-    ...(isCurrent && { sandbox: afterEnd(sandbox, lease, { cause, detail, at: evidence.at }) }),
+    ...(isCurrent && {
+      sandbox: {
+        ...afterEnd(sandbox, lease, { cause, detail, at: evidence.at }),
+        // Nobody will ever start it again.
+        ...(isSpare(sandbox) && sandbox.desired !== "deleted" && { desired: "deleted", deleteReason: cause }),
+      },
+    }),
     leases: {
       [lease.instanceId]: {
         phase: "gone",

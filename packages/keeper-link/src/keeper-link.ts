@@ -14,11 +14,13 @@ import {
 } from "@holdfast/protocol";
 import { z } from "zod";
 import { garbled, lost, unsupported, wrongVersion } from "./failures.ts";
+import { Lines, Unanswered } from "./line.ts";
 import { PortConnection } from "./port-connection.ts";
+import type { Reply } from "./reply.ts";
 import { type Watch, watchKeeper } from "./watch.ts";
 
-/** A reply that is not a stream has no business being larger: the workload can make the keeper say anything. */
-const MAX_REPLY_BYTES = 256 * 1024 * 1024;
+/** Of what answers a stream, or refuses one: a few hundred bytes, but the workload can make the keeper say anything. */
+const MAX_TEXT_BYTES = 1024 * 1024;
 
 /** How long a keeper may take to say who it is. It answers in under a millisecond unless its machine is drowning. */
 const GREETING_TIMEOUT_MS = 5_000;
@@ -32,10 +34,10 @@ export interface KeeperLinkOptions {
   readonly around?: AroundCall | undefined;
 }
 
-export type AroundCall = (
+export type AroundCall = <Reply extends { readonly headers: { get(name: string): string | null } }>(
   call: Pick<KeeperCall, "method" | "path">,
-  send: (headers: Record<string, string>) => Promise<Response>,
-) => Promise<Response>;
+  send: (headers: Record<string, string>) => Promise<Reply>,
+) => Promise<Reply>;
 
 export interface KeeperCall {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
@@ -50,12 +52,14 @@ export interface KeeperCall {
 
 const Nothing = z.undefined();
 
-/** The server's line to one keeper. Holds no connection of its own; `watch` does. */
+/** The server's line to one keeper. A connection that is not used closes by itself; `watch` holds one. */
 export class KeeperLink {
   readonly #options: KeeperLinkOptions;
+  readonly #lines: Lines;
 
   constructor(options: KeeperLinkOptions) {
     this.#options = options;
+    this.#lines = new Lines(options.socketPath);
   }
 
   async info(): Promise<KeeperInfo> {
@@ -70,7 +74,7 @@ export class KeeperLink {
    * policy is admitted without.
    */
   async admit(message: AdmitMessage): Promise<void> {
-    const request = AdmitRequest.parse(message);
+    const request = z.parse(AdmitRequest, message);
     try {
       await this.#post("/admit", request, KeeperInfo);
     } catch (error) {
@@ -125,18 +129,18 @@ export class KeeperLink {
 
   /** The same, with the status, where that tells something. */
   async reply<T>(call: KeeperCall, shape: z.ZodType<T>): Promise<{ status: number; body: T }> {
-    const reply = await this.send(call);
-    const parsed = shape.safeParse(parseOr(await boundedText(reply)));
+    const { status, text } = await this.#whole(call);
+    if (status >= 300) throw refusal(status, text);
+    const parsed = shape.safeParse(parseOr(text));
     if (!parsed.success) throw garbled(parsed.error.message);
-    return { status: reply.status, body: parsed.data };
+    return { status, body: parsed.data };
   }
 
   /** The reply as it streams. Throws what the keeper refused, and `keeper_lost` if it could not be reached. */
   async send(call: KeeperCall): Promise<Response> {
-    const reply = await this.#fetch(call);
+    const reply = await this.#around(call, (more) => this.#fetch(call, more));
     if (reply.ok) return reply;
-    const text = await boundedText(reply);
-    throw HoldfastError.fromBody(parseOr(text)) ?? garbled(`status ${reply.status}: ${text.slice(0, 200)}`);
+    throw refusal(reply.status, await boundedText(reply));
   }
 
   /** A WebSocket to the keeper. What it refuses shows as the socket's close. */
@@ -183,13 +187,39 @@ export class KeeperLink {
     };
   }
 
-  #fetch(call: KeeperCall): Promise<Response> {
+  #around<Reply extends { readonly headers: { get(name: string): string | null } }>(
+    call: Pick<KeeperCall, "method" | "path">,
+    send: (more: Record<string, string>) => Promise<Reply>,
+  ): Promise<Reply> {
     const { around } = this.#options;
-    if (around === undefined) return this.#fetchWith(call, {});
-    return around(call, (headers) => this.#fetchWith(call, headers));
+    return around === undefined ? send({}) : around(call, send);
   }
 
-  async #fetchWith(call: KeeperCall, more: Record<string, string>): Promise<Response> {
+  /** What is sent as it comes needs a stream; all else is asked over a line. */
+  async #whole(call: KeeperCall): Promise<Pick<Reply, "status" | "text">> {
+    const { body } = call;
+    if (body === undefined || typeof body === "string")
+      return this.#around(call, (more) => this.#ask({ ...call, body }, more));
+    const reply = await this.#around(call, (more) => this.#fetch(call, more));
+    return { status: reply.status, text: await boundedText(reply) };
+  }
+
+  async #ask(
+    call: Omit<KeeperCall, "body"> & { readonly body: string | undefined },
+    more: Record<string, string>,
+  ): Promise<Reply> {
+    const { method, path, body, signal } = call;
+    try {
+      const headers = { ...more, ...call.headers, ...this.#headers(call) };
+      return await this.#lines.ask({ method, path, headers, body, signal });
+    } catch (cause) {
+      if (signal?.aborted) throw signal.reason;
+      if (!(cause instanceof Unanswered)) throw cause;
+      throw lost(cause, method === "GET" && cause.wasHeard === "unknown" ? "no" : cause.wasHeard);
+    }
+  }
+
+  async #fetch(call: KeeperCall, more: Record<string, string>): Promise<Response> {
     const { method, path, body, headers, signal } = call;
     const { socketPath } = this.#options;
     try {
@@ -220,25 +250,21 @@ async function orUnsupported<T>(what: string, asked: Promise<T>): Promise<T> {
   }
 }
 
-async function boundedText(reply: Response): Promise<string> {
-  const length = Number(reply.headers.get("content-length") ?? Number.NaN);
-  try {
-    if (length <= MAX_REPLY_BYTES) return await reply.text();
-    return await countedText(reply);
-  } catch (cause) {
-    if (cause instanceof HoldfastError) throw cause;
-    throw lost(cause, "yes");
-  }
+function refusal(status: number, text: string): HoldfastError {
+  return HoldfastError.fromBody(parseOr(text)) ?? garbled(`status ${status}: ${text.slice(0, 200)}`);
 }
 
-/** For a reply that does not say how long it is, or says too much. */
-async function countedText(reply: Response): Promise<string> {
+async function boundedText(reply: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of reply.body ?? []) {
-    size += chunk.length;
-    if (size > MAX_REPLY_BYTES) throw garbled("the reply is too large");
-    chunks.push(chunk);
+  try {
+    for await (const chunk of reply.body ?? []) {
+      size += chunk.length;
+      if (size > MAX_TEXT_BYTES) throw garbled("the reply is too large");
+      chunks.push(chunk);
+    }
+  } catch (cause) {
+    throw cause instanceof HoldfastError ? cause : lost(cause, "yes");
   }
   return Buffer.concat(chunks).toString();
 }

@@ -11,6 +11,7 @@ export class Admission {
   readonly #boot: KeeperBoot;
   readonly #timers: Timers;
   #admitted = false;
+  #isOwned = false;
   #closed = false;
   #fence = 0;
   #stopWatching: (() => void) | undefined;
@@ -24,6 +25,11 @@ export class Admission {
     return this.#admitted;
   }
 
+  /** Somebody has it, or had: it is no spare, and never will be again. */
+  get isOwned(): boolean {
+    return this.#isOwned;
+  }
+
   get fence(): number {
     return this.#fence;
   }
@@ -35,7 +41,13 @@ export class Admission {
       throw new HoldfastError("wrong_state", message, { hint: "observe the instance again" });
     }
     this.#see(request.fence);
+    if (request.spare && this.#isOwned) {
+      throw new HoldfastError("wrong_state", "the instance was given away, and is no spare any more", {
+        hint: "read its lease again",
+      });
+    }
     this.#admitted = true;
+    this.#isOwned ||= !request.spare;
   }
 
   /** Reads a request's fence. Once admitted, every request has to carry one. */

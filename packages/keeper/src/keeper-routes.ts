@@ -32,8 +32,13 @@ export function keeperRoutes(parts: KeeperParts): Routes {
     "/v1/admit": {
       POST: async (call) => {
         const request = await call.body(AdmitRequest);
-        parts.admission.admit(request);
-        parts.lifecycle.deadman.admitted(request);
+        const { admission, lifecycle, engine } = parts;
+        const isGivenAway = admission.admitted && !admission.isOwned && !request.spare;
+        admission.admit(request);
+        lifecycle.deadman.admitted(request);
+        engine.addEnvironment(request.env);
+        // For its owner its time begins now.
+        if (isGivenAway) engine.use.note("the sandbox was created");
         return Response.json(infoOf(parts));
       },
     },
@@ -58,6 +63,7 @@ function infoOf({ engine, admission, lifecycle, startedAt, lastEnd }: KeeperPart
     admitted: admission.admitted,
     fence: admission.fence,
     claimFence: lifecycle.claims.fence,
+    isOwned: admission.isOwned,
     shell: engine.shell?.name ?? "none",
     startedAt: new Date(startedAt).toISOString(),
     commandsRunning: kinds.length - processesRunning,

@@ -57,6 +57,21 @@ describe("who may speak", () => {
     expect(existsSync(file)).toBe(false);
   });
 
+  test("a spare that is given away has its owner's environment, was used just now, and is never a spare again", async () => {
+    await using keeper = await startTestKeeper({ admit: "no" });
+    const admit = { instanceId: "instance-1", generation: 1, fence: 1 };
+    const told = async (more: object) => (await keeper.call("/v1/admit", { ...admit, ...more })).body;
+    expect(await told({ spare: true })).toMatchObject({ admitted: true, isOwned: false });
+    const idle = (await keeper.call("/v1/activity")).body.idleForMs;
+    const env = { PATH: "/nowhere", MINE: "1" };
+    expect(await told({ env, maxLifetimeSeconds: 900 })).toMatchObject({ isOwned: true, shell: "bash" });
+    expect((await keeper.call("/v1/activity")).body.idleForMs).toBeLessThan(idle);
+    const { stdout } = (await keeper.call("/v1/exec", { command: "echo $PATH $MINE $HOME" })).body;
+    expect(stdout).toBe(`/nowhere 1 ${keeper.dir}\n`);
+    expect((await told({ spare: true, maxLifetimeSeconds: 1 })).error.code).toBe("wrong_state");
+    expect((await keeper.call("/v1/keeper")).body).toMatchObject({ isOwned: true });
+  });
+
   test("a server that was replaced is refused, a newer one is believed", async () => {
     await using keeper = await startTestKeeper();
     const info = (fence: string) => keeper.request("/v1/keeper", { headers: { [FENCE_HEADER]: fence } });
@@ -77,14 +92,14 @@ test("a keeper that nobody admits ends after a minute, an admitted one does not"
   const timers = new FakeTimers();
   const dir = mkdtempSync(join(tmpdir(), "holdfast-keeper-"));
   const boot = bootIn(dir);
-  const forgotten = startKeeper(boot, { timers });
+  const forgotten = await startKeeper(boot, { timers });
   timers.advance(59_999);
   expect(existsSync(boot.socketPath)).toBe(true);
   timers.advance(1);
   await forgotten.over;
   expect([existsSync(boot.socketPath), timers.pending]).toEqual([false, 0]);
 
-  const wanted = startKeeper(boot, { timers });
+  const wanted = await startKeeper(boot, { timers });
   const headers = { Authorization: `Bearer ${boot.secret}` };
   const body = JSON.stringify({ instanceId: boot.instanceId, generation: boot.generation, fence: 1 });
   await fetch("http://keeper/v1/admit", { unix: boot.socketPath, method: "POST", headers, body });

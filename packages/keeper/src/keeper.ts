@@ -1,32 +1,19 @@
 import { rmSync } from "node:fs";
-import { type EndCause, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import type { EndCause, KeeperBoot } from "@holdfast/protocol";
 import { Admission } from "./admission.ts";
-import { batchRoutes } from "./batch/routes.ts";
 import { Engine } from "./engine/engine.ts";
 import { startReaper } from "./engine/reaper.ts";
 import { UseClock } from "./engine/use-clock.ts";
 import { execRoutes } from "./exec/exec-routes.ts";
-import { filesRoutes } from "./files/files-routes.ts";
-import { Pending } from "./files/pending.ts";
-import { uploadRoutes } from "./files/upload-routes.ts";
-import { Uploads } from "./files/uploads.ts";
-import { gitRoutes } from "./git/routes.ts";
-import { errorResponse, guarded, type SocketHandler } from "./http/guard.ts";
+import { errorResponse, guarded, noRoute, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
 import { readLastEnd, recordEnd } from "./lifecycle/last-end.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { lifecycleRoutes } from "./lifecycle/routes.ts";
-import { portRoutes } from "./ports/routes.ts";
+import { loadWhatHasLeftovers, makeParts, partRoutes } from "./parts.ts";
 import { processRoutes } from "./process/process-routes.ts";
-import { sessionRoutes } from "./session/session-routes.ts";
-import { Sessions } from "./session/sessions.ts";
 import { endEverything } from "./shutdown.ts";
-import { terminalRoutes } from "./terminal/routes.ts";
-import { Terminals } from "./terminal/terminals.ts";
 import { realTimers } from "./terminal/timers.ts";
-import { usageRoutes } from "./usage/routes.ts";
-import { FileWatches } from "./watch/file-watches.ts";
-import { watchRoutes } from "./watch/routes.ts";
 
 // Files are sent whole, of any size: they stream. What is read into memory at once is the server's to bound.
 const MAX_BODY_BYTES = 2 ** 46;
@@ -53,27 +40,20 @@ export interface ShutdownOptions {
  * Listens on the boot's socket and keeps whatever it is told to run, until it is told to shut down; or until nobody has
  * admitted it in time, its server is gone for good, or it has reached its greatest age.
  */
-export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Keeper {
+export async function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Promise<Keeper> {
   const engine = new Engine(boot, { use: new UseClock(() => timers.elapsed()) });
   const admission = new Admission(boot, timers);
-  const sessions = new Sessions(engine);
-  const terminals = new Terminals(engine);
-  const fileWatches = new FileWatches();
-  const pending = new Pending(boot.stateDir);
-  const uploads = new Uploads(boot.stateDir);
-  const recovered: Promise<unknown> = pending
-    .recover()
-    .then(() => uploads.expire(engine.now))
-    .catch((error: unknown) => process.stderr.write(`leftovers of files could not be removed: ${error}\n`));
+  const parts = makeParts(engine);
+  await loadWhatHasLeftovers(engine, parts);
   const lastEnd = readLastEnd(boot);
   const { promise: over, resolve: finish } = Promise.withResolvers<void>();
 
   const shutdown = once(async ({ cause, graceMs = SHUTDOWN_GRACE_MS }: ShutdownOptions) => {
     recordEnd(boot, { cause, at: engine.now });
     admission.close();
-    await endEverything({ engine, sessions, terminals, graceMs });
+    await endEverything({ engine, parts, graceMs });
     lifecycle.close();
-    fileWatches.close();
+    parts.fileWatches.loaded?.close();
     await Promise.race([server.stop(), Bun.sleep(ANSWERS_MS)]);
     await server.stop(true);
     reaper.close();
@@ -82,23 +62,15 @@ export function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}): Kee
     finish();
   });
   const onEnd = (cause: EndCause) => shutdown({ cause });
-  const lifecycle = new Lifecycle({ engine, sessions, terminals, admission, timers, onEnd });
+  const lifecycle = new Lifecycle({ engine, ...parts, admission, timers, onEnd });
   const reaper = startReaper((orphan) => lifecycle.activity.orphanEnded(orphan));
   admission.watch(() => onEnd("not_admitted"));
   const routes = {
     ...keeperRoutes({ engine, admission, lifecycle, startedAt: engine.now, lastEnd, shutdown }),
     ...lifecycleRoutes(lifecycle),
     ...execRoutes(engine),
-    ...filesRoutes({ pending, recovered }),
-    ...batchRoutes({ pending, recovered }),
-    ...uploadRoutes({ uploads, recovered }),
     ...processRoutes(engine),
-    ...portRoutes({ gate: lifecycle.gate, use: engine.use }),
-    ...sessionRoutes(engine, sessions),
-    ...terminalRoutes(terminals),
-    ...watchRoutes(fileWatches),
-    ...gitRoutes(engine),
-    ...usageRoutes({ engine, sessions, terminals }),
+    ...partRoutes({ engine, gate: lifecycle.gate, parts }),
   };
   const { door } = lifecycle;
   const server = listen(boot.socketPath, guarded(routes, { secret: boot.secret, admission, door }));
@@ -146,11 +118,4 @@ function listen(socketPath: string, routes: BunRoutes) {
 /** One with an abstract name has no file, and ends with its listener. */
 function removeSocket(socketPath: string): void {
   if (!socketPath.startsWith("\0")) rmSync(socketPath, { force: true });
-}
-
-function noRoute(request: Request): HoldfastError {
-  const { pathname } = new URL(request.url);
-  return new HoldfastError("not_found", `the keeper has no ${request.method} ${pathname}`, {
-    hint: "the server and the keeper may be of different versions",
-  });
 }

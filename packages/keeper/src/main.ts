@@ -28,7 +28,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const boot = readBoot(argv);
   limitWork(boot.maxProcesses);
   process.chdir("/");
-  const keeper = startKeeper(boot);
+  const keeper = await startKeeper(boot);
   void toldToEnd.then(() => keeper.shutdown({ cause: "signal" }));
   await keeper.over;
   process.exit(0);

@@ -1,6 +1,5 @@
 import { statfsSync } from "node:fs";
-import { connect, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import type { Socket } from "node:net";
 import { becomeUndumpable } from "./engine/libc.ts";
 
 /** How long a keeper that was just started may take to listen. */
@@ -32,11 +31,12 @@ async function connected(path: string): Promise<Socket> {
     const socket = await tryConnect(path);
     if (socket !== undefined) return socket;
     if (performance.now() > deadline) throw new Error("no keeper answers");
-    await sleep(PAUSE_MS);
+    await Bun.sleep(PAUSE_MS);
   }
 }
 
-function tryConnect(path: string): Promise<Socket | undefined> {
+async function tryConnect(path: string): Promise<Socket | undefined> {
+  const { connect } = await import("node:net"); // here, because a keeper that serves does not need it
   return new Promise((resolve) => {
     const socket = connect({ path, allowHalfOpen: true });
     socket.once("connect", () => resolve(socket)).once("error", () => resolve(undefined));

@@ -15,6 +15,7 @@ export * from "./file-batch-schemas.ts";
 export * from "./files.ts";
 export * from "./git.ts";
 export * from "./keeper-api.ts";
+export * from "./keeper-start.ts";
 export * from "./lazily.ts";
 export * from "./lifecycle.ts";
 export * from "./log-frames.ts";

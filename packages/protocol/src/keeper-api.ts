@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { lazily } from "./lazily.ts";
-import { Env } from "./names.ts";
 
 /**
  * What the keeper serves on its unix socket, beside the execution routes, which are those of the public API without
@@ -14,47 +13,6 @@ export const FENCE_HEADER = "Holdfast-Fence";
  * refused: it comes from a client whose claim was taken over, or was delayed on its way.
  */
 export const CLAIM_FENCE_HEADER = "Holdfast-Claim-Fence";
-
-/** Read by the keeper from a file descriptor when it starts, so that it is in no argument and no environment. */
-export const KeeperBoot = lazily(() =>
-  z.strictObject({
-    secret: z.string().min(32),
-    sandboxId: z.string(),
-    instanceId: z.string(),
-    generation: z.number().int(),
-    socketPath: z.string(),
-    stateDir: z.string(),
-    /** The first layer of every command's environment: PATH, HOME, USER, LANG, then the sandbox's own. */
-    env: Env,
-    cwd: z.string(),
-    /** How many processes and threads there may be when the work starts another; the keeper itself may have a few more. */
-    maxProcesses: z.number().int().positive().optional(),
-    /** Where the memory controller's counters can be read inside, if anywhere. */
-    memoryCgroupDir: z.string().optional(),
-  }),
-);
-export type KeeperBoot = z.infer<typeof KeeperBoot>;
-
-/**
- * The gate: the keeper runs nothing until the server has re-read the lease and said this. May be said again, by every
- * server that connects; the newest policy counts. Not strict, so that a later server may say more.
- */
-export const AdmitRequest = lazily(() =>
-  z.object({
-    instanceId: z.string(),
-    generation: z.number().int(),
-    fence: z.number().int(),
-    /** Idle time after which the reaper acts; a keeper without a server ends after twice this. */
-    lifetimeSeconds: z.number().positive().default(1800),
-    /** The instance ends at this age, whatever happens. */
-    maxLifetimeSeconds: z.number().positive().nullable().default(null),
-    /** A keeper without a server ends after this much time also if it is busy. */
-    orphanLimitSeconds: z.number().positive().default(86_400),
-  }),
-);
-export type AdmitRequest = z.infer<typeof AdmitRequest>;
-/** As it may be said: what is left out has a default. */
-export type AdmitMessage = z.input<typeof AdmitRequest>;
 
 /** Why a keeper ended in an orderly way. */
 export const EndCause = lazily(() =>
@@ -83,6 +41,8 @@ export const KeeperInfo = lazily(() =>
     fence: z.number().int(),
     /** The highest number of a claim that it was told of. Absent where it is too old to know of claims. */
     claimFence: z.number().int().optional(),
+    /** It was admitted for somebody. Absent where it is too old to know of spares: those never were one. */
+    isOwned: z.boolean().optional(),
     shell: z.enum(["bash", "sh", "none"]),
     startedAt: z.string(),
     commandsRunning: z.number().int(),

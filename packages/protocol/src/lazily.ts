@@ -1,12 +1,12 @@
 import type { z } from "zod";
 
-const makers = new WeakMap<z.ZodType, () => z.ZodType>();
+const makers = new WeakMap<z.core.$ZodType, () => z.core.$ZodType>();
 
 /**
  * A schema that is made when it is first used. There are a thousand of them, and making them all was half of the time
  * in which a keeper starts; one keeper ever uses a few. It looks like the schema in every way.
  */
-export function lazily<Schema extends z.ZodType>(make: () => Schema): Schema {
+export function lazily<Schema extends z.core.$ZodType>(make: () => Schema): Schema {
   let made: Schema | undefined;
   const schema = (): Schema => {
     made ??= make();
@@ -22,6 +22,6 @@ export function lazily<Schema extends z.ZodType>(make: () => Schema): Schema {
 }
 
 /** The schema itself: what `optional()` and the like of a lazy one refer to. */
-export function eagerly(schema: z.ZodType): z.ZodType {
+export function eagerly(schema: z.core.$ZodType): z.core.$ZodType {
   return makers.get(schema)?.() ?? schema;
 }

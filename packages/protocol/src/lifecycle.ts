@@ -90,6 +90,8 @@ export const LeaseInfo = lazily(() =>
     fence: z.number().int(),
     /** `orphan`: found without a record, and only ever stopped. */
     origin: z.enum(["launch", "orphan"]),
+    /** It was launched ahead, and waits to be given to whoever creates a sandbox like it. */
+    spare: z.literal(true).optional(),
     phase: LeasePhase,
     createdAt: z.string(),
     admittedAt: z.string().optional(),

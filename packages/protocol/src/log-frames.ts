@@ -6,6 +6,7 @@ import type { Ending } from "./execution.ts";
  * `LOG_FRAMES_TYPE`: a 16 byte header, then the payload.
  *
  *   byte 0      kind
+ *   bytes 1-3   on disk, a check of the payload; 0 if there is none
  *   bytes 4-7   length of the payload, big endian
  *   bytes 8-15  offset of the payload's first byte in the log, big endian
  */
@@ -27,18 +28,23 @@ export type LogEvent =
 
 export function writeFrameHeader(
   into: Uint8Array,
-  header: { kind: FrameKind; length: number; offset: number },
+  header: { kind: FrameKind; length: number; offset: number; check?: number },
   at = 0,
 ): void {
   const view = new DataView(into.buffer, into.byteOffset + at, FRAME_HEADER_BYTES);
-  view.setUint32(0, header.kind * 2 ** 24);
+  view.setUint32(0, header.kind * 2 ** 24 + (header.check ?? 0));
   view.setUint32(4, header.length);
   view.setBigUint64(8, BigInt(header.offset));
 }
 
-export function readFrameHeader(from: Uint8Array, at = 0): { kind: number; length: number; offset: number } {
+export function readFrameHeader(from: Uint8Array, at = 0): FrameHeader {
   const view = new DataView(from.buffer, from.byteOffset + at, FRAME_HEADER_BYTES);
-  return { kind: view.getUint8(0), length: view.getUint32(4), offset: Number(view.getBigUint64(8)) };
+  return {
+    kind: view.getUint8(0),
+    check: view.getUint32(0) & 0xffffff,
+    length: view.getUint32(4),
+    offset: Number(view.getBigUint64(8)),
+  };
 }
 
 /** One event as a frame. */
@@ -59,6 +65,7 @@ function payloadOf(event: LogEvent): Uint8Array {
 
 interface FrameHeader {
   readonly kind: number;
+  readonly check: number;
   readonly length: number;
   readonly offset: number;
 }

@@ -71,8 +71,9 @@ export function terminalSubprotocols(carried: Carried): string[] {
 
 /** The way back, from the request's `Sec-WebSocket-Protocol` header; `undefined` if it does not carry that. */
 export function carriedBySubprotocols(header: string | null, name: keyof Carried): string | undefined {
+  if (header === null) return undefined;
   const prefix = `holdfast.${name}.`;
-  const offered = (header ?? "").split(",").map((one) => one.trim());
+  const offered = header.split(",").map((one) => one.trim());
   const hex = offered.find((one) => one.startsWith(prefix))?.slice(prefix.length);
   return hex === undefined || !/^([0-9a-f]{2})+$/.test(hex) ? undefined : fromHex(hex);
 }

@@ -34,6 +34,8 @@ export interface Config {
   readonly token: string | undefined;
   readonly maxSandboxes: number | null;
   readonly quota: number | null;
+  /** How many instances may be launched ahead of who will ask for them. */
+  readonly spares: number;
   readonly minFreeDiskPercent: number;
   readonly orphanLimitSeconds: number;
   readonly logLevel: string;
@@ -68,6 +70,8 @@ Options:
                         again for more                  (HOLDFAST_ALLOW_ORIGINS, with commas; default none)
   --max-sandboxes N     instances at a time             (HOLDFAST_MAX_SANDBOXES, default no limit)
   --quota N             instances of one tenant         (HOLDFAST_QUOTA, default no limit)
+  --spares N            instances launched ahead of the next create that is like the last;
+                        0 for none                      (HOLDFAST_SPARES, default 1)
   --min-free-disk PCT   below this share of free disk no sandbox is started
                                                         (HOLDFAST_MIN_FREE_DISK, default 10)
   --orphan-limit SECS   a busy sandbox without any server ends after this
@@ -107,6 +111,7 @@ export function readConfig(argv: readonly string[], env: NodeJS.ProcessEnv): Con
     token: tokenOf(env.HOLDFAST_TOKEN),
     maxSandboxes: number("max-sandboxes") ?? null,
     quota: number("quota") ?? null,
+    spares: number("spares") ?? 1,
     minFreeDiskPercent: percentOf(number("min-free-disk") ?? 10),
     orphanLimitSeconds: number("orphan-limit") ?? 86_400,
     logLevel: levelOf(values["log-level"] ?? env.HOLDFAST_LOG_LEVEL ?? "info"),
@@ -124,7 +129,7 @@ export function clientSettings({ dataDir }: Config, url: string): string {
 
 const DEFAULT_URL = `http://127.0.0.1:${DEFAULT_PORT}`;
 
-type NumberOption = "max-sandboxes" | "quota" | "min-free-disk" | "orphan-limit";
+type NumberOption = "max-sandboxes" | "quota" | "spares" | "min-free-disk" | "orphan-limit";
 
 /** As root not under root's home: the sandboxes' own unprivileged users must be able to reach their disks. */
 function defaultDataDir(env: NodeJS.ProcessEnv): string {
@@ -151,6 +156,7 @@ function parse(argv: readonly string[]) {
         "allow-origin": { type: "string", multiple: true },
         "max-sandboxes": text,
         quota: text,
+        spares: text,
         "min-free-disk": text,
         "orphan-limit": text,
         "log-level": text,

@@ -40,5 +40,7 @@ export function newSecret(): string {
 
 function random(length: number): string {
   const bytes = crypto.getRandomValues(new Uint8Array(length));
-  return Array.from(bytes, (byte) => ALPHABET[byte & 31]).join("");
+  let text = "";
+  for (const byte of bytes) text += ALPHABET[byte & 31];
+  return text;
 }

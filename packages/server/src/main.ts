@@ -135,6 +135,7 @@ function createLifecycle(
       defaultBecause: chosen.because,
       slots: config.maxSandboxes,
       tenantQuota: config.quota,
+      spares: config.spares,
       minFreeDisk: { ...defaultMinFreeDisk, share: config.minFreeDiskPercent / 100 },
       orphanLimitSeconds: config.orphanLimitSeconds,
     },

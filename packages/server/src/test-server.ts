@@ -53,6 +53,7 @@ const config: LifecycleConfig = {
   tenantQuota: null,
   minFreeDisk: defaultMinFreeDisk,
   orphanLimitSeconds: 86_400,
+  spares: 0,
 };
 
 export interface Answer {
@@ -135,6 +136,8 @@ export class TestServer {
     const app = options.app ?? this.app;
     const response = await app.request(`/v1${path}`, { method, headers, ...body }, {});
     const text = await response.text();
+    // What is told of an answer comes after it.
+    await new Promise((told) => setImmediate(() => setImmediate(told)));
     return {
       status: response.status,
       headers: response.headers,

@@ -8,6 +8,7 @@ import {
   refusalOf,
   type Usage,
   untouchedLease,
+  without,
 } from "@holdfast/core";
 import { first, insertInto, type Tx, update } from "./driver.ts";
 import { lockLedger, settle } from "./ledgers.ts";
@@ -37,8 +38,7 @@ export async function queueForAdmission(tx: Tx): Promise<void> {
 
 /** Writes the intent, with the next generation and fence, if there is room; throws why there is none. */
 export async function launch(tx: Tx, ledger: Holding, { lease, rules }: Wish): Promise<Holding> {
-  const refusal = refusalOf(await usage(tx, lease), lease.reservation, rules);
-  if (refusal !== undefined) throw refusal;
+  await admit(tx, lease, { rules, holdsItAlready: false });
   const next = {
     desired: "active",
     generation: ledger.sandbox.generation + 1,
@@ -49,6 +49,18 @@ export async function launch(tx: Tx, ledger: Holding, { lease, rules }: Wish): P
   await update(tx, "sandbox", ["id", ledger.sandboxId], sandboxColumns(next));
   await insertInto(tx, "instance", leaseColumns(reserved));
   return { ...ledger, sandbox: { ...ledger.sandbox, ...next }, lease: reserved };
+}
+
+/** Throws why there is no room. What is given away has its room already, and needs only a place among its tenant's. */
+export async function admit(
+  tx: Tx,
+  lease: NewLease,
+  { rules, holdsItAlready }: { rules: AdmissionRules; holdsItAlready: boolean },
+): Promise<void> {
+  const held = await usage(tx, lease);
+  const others = holdsItAlready ? without(held, lease.reservation, 1) : held;
+  const refusal = refusalOf(others, lease.reservation, rules);
+  if (refusal !== undefined) throw refusal;
 }
 
 function mayLaunch(holding: Holding): boolean {

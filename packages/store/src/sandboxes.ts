@@ -1,8 +1,12 @@
 import {
+  type AdmissionRules,
+  givenAway,
   type Holding,
   isHolding,
+  isReadySpare,
   type ListFilter,
   type NewSandbox,
+  NOBODY,
   type SandboxRow,
   stateOf,
   type TimelineEntry,
@@ -10,11 +14,15 @@ import {
 import { HoldfastError } from "@holdfast/protocol";
 import { first, insertInto, type Tx, update } from "./driver.ts";
 import { lockLedger, readLedger, readLedgers, settle } from "./ledgers.ts";
-import { launch, queueForAdmission, type Wish } from "./reserving.ts";
-import { sandboxColumns } from "./rows.ts";
+import { admit, launch, queueForAdmission, type Wish } from "./reserving.ts";
+import { leaseColumns, sandboxColumns } from "./rows.ts";
+import { isStillTrue } from "./saving.ts";
 import { assertRestorable } from "./snapshots.ts";
 import { record } from "./timelines.ts";
 import { numbersUnderName } from "./tombstones.ts";
+
+/** A spare is not a sandbox to those who ask for one. */
+const OWNED = `tenant_id <> '${NOBODY}'`;
 
 /** Rows read at once when a list is filtered, which the rows only imply. */
 const PAGE = 200;
@@ -47,6 +55,45 @@ export async function insertSandbox(tx: Tx, creation: Creation): Promise<Holding
   return settle(tx, known, wish === undefined ? holding : await launch(tx, holding, wish));
 }
 
+export interface Giving {
+  readonly spare: Holding;
+  readonly row: NewSandbox;
+  readonly idempotencyKey: string | undefined;
+  readonly entry: TimelineEntry;
+  readonly rules: AdmissionRules;
+}
+
+/** Thrown to undo the transaction: the key, or the name, is another sandbox's. */
+export class NotGiven extends Error {}
+
+export async function give(tx: Tx, giving: Giving): Promise<Holding | undefined> {
+  const { spare, idempotencyKey, entry, rules } = giving;
+  const known = await lockLedger(tx, spare);
+  const { ledger } = known;
+  if (!isStillTrue(known, { before: spare }) || !isHolding(ledger) || !isReadySpare(ledger)) return undefined;
+  const { id, generation, fence, claimFence, hasDisk } = ledger.sandbox;
+  const sandbox = { ...giving.row, id, name: id, generation, fence, claimFence, hasDisk };
+  // A row of its own: in a list it comes after those that were created before.
+  await tx.run("DELETE FROM sandbox WHERE id = $1", id);
+  const columns = { ...sandboxColumns(sandbox), idempotency_key: idempotencyKey ?? null };
+  if ((await insertInto(tx, "sandbox", columns, { onConflict: "ON CONFLICT DO NOTHING" })) === 0)
+    throw new NotGiven();
+  const change = givenAway(sandbox, ledger.readAt);
+  const lease = { ...ledger.lease, ...change };
+  // In the order of `insertSandbox`: two who wait for each other would both have to give up.
+  await queueForAdmission(tx);
+  await admit(tx, lease, { rules, holdsItAlready: true });
+  await update(tx, "instance", ["instance_id", lease.instanceId], leaseColumns(change));
+  await record(tx, { sandboxId: id, at: ledger.readAt }, [entry]);
+  return settle(tx, known, { ...ledger, sandbox, lease });
+}
+
+export async function spares(tx: Tx, provider: string): Promise<Holding[]> {
+  const keys = `SELECT sandbox_id AS id FROM instance
+    WHERE provider = $1 AND tenant_id = '${NOBODY}' AND phase NOT IN ('gone', 'debt')`;
+  return (await readLedgers(tx, keys, provider)).map(({ ledger }) => ledger).filter(isHolding);
+}
+
 /** What stood in the way: the first sandbox of the same key is the answer, any other is an error. */
 async function existing(tx: Tx, { row, idempotencyKey }: Creation): Promise<Holding> {
   if (idempotencyKey !== undefined) {
@@ -64,9 +111,8 @@ async function existing(tx: Tx, { row, idempotencyKey }: Creation): Promise<Hold
 
 /** By id or by name; if one sandbox's name is another's id, the id counts. */
 export async function find(tx: Tx, idOrName: string): Promise<Holding | undefined> {
-  const found = (await readLedgers(tx, "SELECT id FROM sandbox WHERE id = $1 OR name = $1", idOrName)).map(
-    ({ ledger }) => must(ledger),
-  );
+  const keys = `SELECT id FROM sandbox WHERE (id = $1 OR name = $1) AND ${OWNED}`;
+  const found = (await readLedgers(tx, keys, idOrName)).map(({ ledger }) => must(ledger));
   return found.find(({ sandboxId }) => sandboxId === idOrName) ?? found[0];
 }
 
@@ -78,7 +124,7 @@ export async function list(tx: Tx, filter: ListFilter): Promise<{ holdings: Hold
   for (;;) {
     const page = await readLedgers(
       tx,
-      "SELECT id FROM sandbox WHERE seq > $1 ORDER BY seq LIMIT $2",
+      `SELECT id FROM sandbox WHERE seq > $1 AND ${OWNED} ORDER BY seq LIMIT $2`,
       after,
       size,
     );

@@ -26,6 +26,7 @@ import { HoldfastError } from "@holdfast/protocol";
 import { auditPage, forgetOld, type Keeping, repairForgotten } from "./auditing.ts";
 import { census } from "./census.ts";
 import type { Driver } from "./driver.ts";
+import { Found } from "./found.ts";
 import * as hosts from "./hosts.ts";
 import * as installations from "./installations.ts";
 import * as jobs from "./jobs.ts";
@@ -47,6 +48,7 @@ export class SqlStore implements Store {
   readonly isShared: boolean;
   readonly #driver: Driver;
   readonly #newId: () => string;
+  readonly #found = new Found();
   #auditedTo = "";
 
   constructor({ driver, newId }: { driver: Driver; newId: () => string }) {
@@ -82,6 +84,25 @@ export class SqlStore implements Store {
     return this.#driver.write((tx) => sandboxes.insertSandbox(tx, { row, idempotencyKey, entry, wish }));
   }
 
+  async give(
+    spare: Holding,
+    row: NewSandbox,
+    options: { idempotencyKey?: string; entry: TimelineEntry; rules: AdmissionRules },
+  ): Promise<Holding | undefined> {
+    const { idempotencyKey, entry, rules } = options;
+    try {
+      const giving = { spare, row, idempotencyKey, entry, rules };
+      return await this.#driver.write((tx) => sandboxes.give(tx, giving));
+    } catch (error) {
+      if (error instanceof sandboxes.NotGiven) return undefined;
+      throw error;
+    }
+  }
+
+  spares(provider: string): Promise<Holding[]> {
+    return this.#driver.read((tx) => sandboxes.spares(tx, provider));
+  }
+
   async ledger(sandboxId: string): Promise<Ledger | undefined> {
     const { ledger } = await this.#driver.read((tx) => readLedger(tx, sandboxId));
     return isNothing(ledger) ? undefined : ledger;
@@ -92,8 +113,13 @@ export class SqlStore implements Store {
     return ledger !== undefined && isHolding(ledger) ? ledger : undefined;
   }
 
-  find(idOrName: string): Promise<Holding | undefined> {
-    return this.#driver.read((tx) => sandboxes.find(tx, idOrName));
+  async find(idOrName: string): Promise<Holding | undefined> {
+    const { writes } = this.#driver;
+    const known = this.#found.get(idOrName, writes);
+    if (known !== undefined) return { ...known, readAt: await this.now() };
+    const found = await this.#driver.read((tx) => sandboxes.find(tx, idOrName));
+    if (found !== undefined) this.#found.keep(idOrName, found, writes);
+    return found;
   }
 
   list(filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }> {

@@ -17,6 +17,8 @@ export interface FakeKeeperState {
   idleForMs: number;
   /** The last admission, with the policy that came along. */
   admitted: AdmitRequest | undefined;
+  /** It was admitted for somebody. */
+  isOwned: boolean;
   claim: ClaimFenceRequest | undefined;
   quiesced: boolean;
   /** How many connections are held to see its end. */
@@ -45,7 +47,7 @@ export function startFakeKeeper(
 ): FakeKeeper {
   const state: FakeKeeperState = {
     ...{ heldAwakeBy: [], idleForMs: 0, admitted: undefined, claim: undefined },
-    ...{ quiesced: false, watches: 0, touches: 0 },
+    ...{ isOwned: false, quiesced: false, watches: 0, touches: 0 },
   };
   let frozen: PromiseWithResolvers<void> | undefined;
   const guarded = (route: Route): Route => {
@@ -83,6 +85,7 @@ function routesOf(ref: InstanceRef, state: FakeKeeperState): Record<string, Rout
     "/v1/keeper": () => Response.json(infoOf(ref, state)),
     "/v1/admit": async (request) => {
       state.admitted = AdmitRequest.parse(await request.json());
+      state.isOwned ||= !state.admitted.spare;
       return Response.json(infoOf(ref, state));
     },
     "/v1/watch": () => new Response(heldBy(state)),
@@ -153,7 +156,7 @@ function activityOf({ heldAwakeBy, idleForMs }: FakeKeeperState): SandboxActivit
 
 function infoOf(
   { sandboxId, instanceId, generation }: InstanceRef,
-  { admitted }: FakeKeeperState,
+  { admitted, isOwned }: FakeKeeperState,
 ): KeeperInfo {
   return {
     protocolVersion: PROTOCOL_VERSION,
@@ -162,6 +165,7 @@ function infoOf(
     generation,
     admitted: admitted !== undefined,
     fence: admitted?.fence ?? 0,
+    isOwned,
     shell: "sh",
     startedAt: new Date(0).toISOString(),
     commandsRunning: 0,

@@ -6,7 +6,7 @@ import { snapshotRow } from "./store-snapshots.ts";
 export function censusSuite(context: Context): void {
   test("the census counts sandboxes by state, instances that are not gone by phase, and snapshots", async () => {
     const { store, rawUnchecked } = context();
-    expect(await store.census()).toEqual({ sandboxes: [], leases: [], snapshots: [] });
+    expect(await store.census()).toEqual({ sandboxes: [], spares: [], leases: [], snapshots: [] });
 
     await insert(store, { id: "s1", name: "stopped" });
     const failed = await insert(store, { id: "s2", name: "failed" });

@@ -7,6 +7,7 @@ import { jobSuite } from "./store-jobs.ts";
 import { leaseSuite } from "./store-leases.ts";
 import { sandboxSuite } from "./store-sandboxes.ts";
 import { snapshotSuite } from "./store-snapshots.ts";
+import { spareSuite } from "./store-spares.ts";
 import { ticketSuite } from "./store-tickets.ts";
 
 /** What every store must keep, whatever database is under it. */
@@ -22,6 +23,7 @@ export function storeConformance(name: string, open: () => Promise<StoreUnderTes
     sandboxSuite(context);
     leaseSuite(context);
     admissionSuite(context);
+    spareSuite(context);
     ticketSuite(context);
     jobSuite(context);
     auditSuite(context);

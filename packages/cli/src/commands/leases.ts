@@ -32,9 +32,10 @@ function row(lease: LeaseInfo): string[] {
   return [instanceId, sandboxId, String(generation), phase, provider, ...counts, noteOf(lease)];
 }
 
-function noteOf({ evidence, lastError, stopReason, origin }: LeaseInfo): string {
+function noteOf({ evidence, lastError, stopReason, origin, spare }: LeaseInfo): string {
   if (evidence !== undefined) return `${evidence.kind}: ${evidence.detail}`;
-  return lastError ?? stopReason ?? (origin === "orphan" ? "found without a record" : "");
+  const isFound = origin === "orphan" ? "found without a record" : "";
+  return lastError ?? stopReason ?? (spare ? "a spare, for the next create like the last" : isFound);
 }
 
 const EXAMPLES = `

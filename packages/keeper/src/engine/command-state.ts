@@ -58,8 +58,9 @@ export function finishedState(engine: Engine, record: FinishedRecord, output?: O
 
 /** The log of a run that is over, for a reader. */
 export function sourceOf(engine: Engine, record: FinishedRecord) {
-  const { log: range, segments: starts } = record.end;
-  return { id: record.id, dir: engine.records.logDir, starts, range };
+  const { log: range, segments: starts, short } = record.end;
+  const frames = short === undefined ? undefined : Buffer.from(short, "base64");
+  return { id: record.id, dir: engine.records.logDir, starts, short: frames, range };
 }
 
 /** `undefined` if it takes longer. */

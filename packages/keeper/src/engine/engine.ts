@@ -1,4 +1,4 @@
-import { HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import { type Env, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
 import { makeId } from "./ids.ts";
 import { OomCounter } from "./oom.ts";
 import {
@@ -60,6 +60,15 @@ export class Engine {
     return this.#shell;
   }
 
+  /** The sandbox's own environment, if it was not known at the boot. */
+  addEnvironment(env: Env): void {
+    const known = this.boot.env;
+    if (Object.entries(env).every(([name, value]) => known[name] === value)) return;
+    Object.assign(known, env);
+    // It is looked for where PATH says.
+    this.#shell = undefined;
+  }
+
   /** Takes an id for a run, or finds the run that already has it. Throws if the id means other work, or is expired. */
   claim(request: RunRequest): Claim {
     if (request.id !== undefined) {
@@ -111,6 +120,7 @@ export class Engine {
     const run = new Run({
       record,
       logDir: this.records.logDir,
+      keepShort: (frame) => this.records.output(id, frame),
       onOutput: () => this.#used(record, wroteOutput),
       onEnd: (end) => this.#ended(record, end),
     });

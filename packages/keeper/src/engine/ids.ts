@@ -1,5 +1,3 @@
-import { randomBytes } from "node:crypto";
-
 /**
  * Ids that the keeper makes carry the time they were made. Only the keeper makes such ids, so one that is in no record
  * belonged to a run whose record is gone: it can be told from a new one without being remembered.
@@ -7,7 +5,12 @@ import { randomBytes } from "node:crypto";
 const OWN_ID = /^(cmd|proc)-[0-9a-z]{9}-[0-9a-f]{12}$/;
 
 export function makeId(prefix: "cmd" | "proc", now: number): string {
-  return `${prefix}-${now.toString(36).padStart(9, "0")}-${randomBytes(6).toString("hex")}`;
+  return `${prefix}-${now.toString(36).padStart(9, "0")}-${randomHex(6)}`;
+}
+
+/** The global `crypto`, here and everywhere in the keeper: `node:crypto` takes 1.6 MiB and 2 ms when it is loaded. */
+export function randomHex(bytes: number): string {
+  return crypto.getRandomValues(Buffer.alloc(bytes)).toString("hex");
 }
 
 export function isOwnId(id: string): boolean {

@@ -14,13 +14,15 @@ import {
 import { dirname } from "node:path";
 import { ChosenId, lazily } from "@holdfast/protocol";
 import { z } from "zod";
-import { RunEnd, RunRecord } from "./record.ts";
+import { RunEnd, RunRecord, ShortLog } from "./record.ts";
 
 /** One line of the journal. `void` takes back a `begin` whose program could not be started. */
 const JournalLine = lazily(() =>
   z.discriminatedUnion("line", [
     z.object({ line: z.literal("begin"), record: RunRecord }),
     z.object({ line: z.literal("started"), id: z.string(), pid: z.number().int() }),
+    /** Of a short log, a frame as base64. */
+    z.object({ line: z.literal("output"), id: z.string(), frame: ShortLog }),
     z.object({ line: z.literal("end"), id: z.string(), end: RunEnd }),
     z.object({ line: z.literal("void"), id: z.string() }),
     z.object({ line: z.literal("expired"), id: z.string() }),
@@ -77,6 +79,17 @@ export class Journal {
     this.#waiting = "";
   }
 
+  /** False if there is no room; what is kept for ends and beginnings of runs is not used for it. */
+  appendIfRoom(line: JournalLine): boolean {
+    try {
+      this.#write(`${this.#waiting}${JSON.stringify(line)}\n`, { inReserve: false });
+      this.#waiting = "";
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   /** For what has already happened: if there is no room, it is written before the next line that finds some. */
   appendWhenPossible(line: JournalLine): void {
     try {
@@ -113,13 +126,13 @@ export class Journal {
     this.#fd = -1;
   }
 
-  #write(text: string): void {
+  #write(text: string, { inReserve = true } = {}): void {
     const bytes = Buffer.from(text);
     try {
       writeWhole(this.#fd, bytes);
     } catch (error) {
       ftruncateSync(this.#fd, this.#size); // half a line would spoil the next one
-      if (!this.#reserve.release()) throw error;
+      if (!inReserve || !this.#reserve.release()) throw error;
       this.#write(text);
       return;
     }

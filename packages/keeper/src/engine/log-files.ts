@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { isMissing } from "./disk-errors.ts";
 
 /**
- * A log on disk is a ring of segments, each a file of whole frames named `<id>.<offset of its first byte>`. An id may
- * contain dots; the offset never does, so the last dot decides.
+ * A log on disk is a ring of segments, each a file of whole frames named `<id>.<offset of its first byte>`. One that was
+ * recycled may have older frames after its own. An id may contain dots; the offset never does, so the last dot decides.
  */
 export function segmentPath(dir: string, segment: { id: string; start: number }): string {
   return join(dir, `${segment.id}.${segment.start}`);

@@ -7,12 +7,18 @@ import {
   writeFrameHeader,
 } from "@holdfast/protocol";
 import { segmentPath } from "./log-files.ts";
+import { logPlaces } from "./log-places.ts";
+import { MAX_PAYLOAD_BYTES } from "./log-writer.ts";
+import { payloadCheck } from "./payload-check.ts";
+import { keepForReading } from "./recycle-segment.ts";
 
 /** What a reader needs of a log, whether it is still being written or was found on disk. */
 export interface LogSource {
   readonly id: string;
   readonly dir: string;
   readonly starts: readonly number[];
+  /** All of its frames, if it is short and has no file. */
+  readonly short?: Uint8Array | undefined;
   readonly range: { readonly firstOffset: number; readonly nextOffset: number };
 }
 
@@ -21,8 +27,8 @@ export type LogPiece =
   | { type: "frames"; bytes: Uint8Array }
   | { type: "truncated"; from: number; to: number };
 
-// One read. A follower holds one such buffer at most, however much it is behind.
-const READ_BYTES = 256 * 1024;
+// One read, which the largest frame fits in. A follower holds one such buffer at most, however much it is behind.
+const READ_BYTES = FRAME_HEADER_BYTES + MAX_PAYLOAD_BYTES;
 // O_NONBLOCK and O_NOFOLLOW: the work inside may have put a pipe or a link where a segment was.
 const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
@@ -34,7 +40,7 @@ const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 export class LogReader {
   readonly #log: LogSource;
   #offset: number;
-  #segment: { fd: number; start: number; at: number } | undefined;
+  #segment: { path: string; fd: number; start: number; at: number; letGo: () => void } | undefined;
 
   constructor(log: LogSource, since: number) {
     this.#log = log;
@@ -49,6 +55,10 @@ export class LogReader {
   /** The next piece, or `undefined` when all that was written has been read. */
   next(): LogPiece | undefined {
     while (this.#offset < this.#log.range.nextOffset) {
+      const { short } = this.#log;
+      // A copy: a frame is cut by writing over it.
+      if (short !== undefined)
+        return this.#wantedPart(new Uint8Array(short)).piece ?? this.#gapTo(this.#log.range.nextOffset);
       if (this.#segment === undefined && !this.#open()) return this.#gapTo(this.#log.range.nextOffset);
       const piece = this.#read();
       if (piece !== undefined) return piece;
@@ -60,7 +70,9 @@ export class LogReader {
 
   /** May be called twice. */
   close(): void {
-    if (this.#segment !== undefined) closeSync(this.#segment.fd);
+    if (this.#segment === undefined) return;
+    closeSync(this.#segment.fd);
+    this.#segment.letGo();
     this.#segment = undefined;
   }
 
@@ -72,12 +84,23 @@ export class LogReader {
       starts.findLastIndex((start) => start <= this.#offset),
     );
     for (const start of starts.slice(first)) {
-      const fd = openSegment(segmentPath(dir, { id, start }));
+      const path = segmentPath(dir, { id, start });
+      const fd = openSegment(path);
       if (fd === undefined) continue;
-      this.#segment = { fd, start, at: 0 };
+      this.#segment = { path, fd, start, at: this.#knownPlace(path, fd), letGo: keepForReading(path) };
       return true;
     }
     return false;
+  }
+
+  /** Where in the segment to begin: the nearest frame before the offset that is known and really there. */
+  #knownPlace(path: string, fd: number): number {
+    const place = logPlaces.find(path, this.#offset);
+    if (place === undefined) return 0;
+    const header = new Uint8Array(FRAME_HEADER_BYTES);
+    if (readSync(fd, header, 0, FRAME_HEADER_BYTES, place.at) < FRAME_HEADER_BYTES) return 0;
+    const frame = readFrameHeader(header);
+    return this.#isPlausible(frame) && frame.offset === place.offset ? place.at : 0;
   }
 
   #read(): LogPiece | undefined {
@@ -85,11 +108,21 @@ export class LogReader {
     if (segment === undefined) return undefined;
     for (;;) {
       const chunk = readChunk(segment.fd, segment.at);
+      this.#rememberPlace(segment, chunk);
       const wanted = this.#wantedPart(chunk);
       segment.at += wanted.consumed;
       if (wanted.piece !== undefined) return wanted.piece;
       if (wanted.consumed === 0) return undefined;
     }
+  }
+
+  #rememberPlace(segment: { path: string; start: number; at: number }, chunk: Uint8Array): void {
+    const { path, start, at } = segment;
+    if (chunk.length < FRAME_HEADER_BYTES) return;
+    const frame = readFrameHeader(chunk);
+    // Frames from before its start are in a segment that was recycled.
+    if (this.#isPlausible(frame) && frame.offset >= start)
+      logPlaces.remember(path, { offset: frame.offset, at });
   }
 
   /** Skips frames before the offset, cuts the one that contains it, and takes all that continue it without a gap. */
@@ -101,8 +134,9 @@ export class LogReader {
       const next = at + FRAME_HEADER_BYTES + frame.length;
       if (!this.#isPlausible(frame) || next > chunk.length) break;
       if (begin !== undefined && frame.offset !== this.#offset) break; // what is given out has neither gap nor overlap
-      if (frame.offset > this.#offset) return { consumed: at, piece: this.#gapTo(frame.offset) };
       if (frame.offset + frame.length > this.#offset) {
+        if (!isAsWritten(frame, chunk.subarray(at + FRAME_HEADER_BYTES, next))) break;
+        if (frame.offset > this.#offset) return { consumed: at, piece: this.#gapTo(frame.offset) };
         begin ??= cutFrame(chunk, { ...frame, at, since: this.#offset });
         this.#offset = frame.offset + frame.length;
       }
@@ -137,8 +171,8 @@ export class LogReader {
 }
 
 /** The offset after the last byte of a log that nobody writes any more. */
-export function endOfLog(log: { id: string; dir: string; starts: readonly number[] }): number {
-  const last = log.starts.at(-1);
+export function endOfLog(log: Pick<LogSource, "id" | "dir" | "starts" | "short">): number {
+  const last = log.short === undefined ? log.starts.at(-1) : 0;
   if (last === undefined) return 0;
   const everything = { firstOffset: last, nextOffset: Number.MAX_SAFE_INTEGER };
   const reader = new LogReader({ ...log, starts: [last], range: everything }, last);
@@ -170,6 +204,10 @@ function readChunk(fd: number, at: number): Uint8Array {
     return chunk.subarray(0, count);
   const larger = new Uint8Array(frameBytes);
   return larger.subarray(0, readSync(fd, larger, 0, larger.length, at));
+}
+
+function isAsWritten({ check }: { check: number }, payload: Uint8Array): boolean {
+  return check === 0 || check === payloadCheck([payload]);
 }
 
 /** Where the part of a frame from `since` on begins; its header is written over the bytes that are not wanted. */

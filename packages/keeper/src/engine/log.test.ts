@@ -14,7 +14,7 @@ import { join } from "node:path";
 import { encodeFrame, FrameDecoder, type LogEvent } from "@holdfast/protocol";
 import { listLogs } from "./log-files.ts";
 import { endOfLog, LogReader, type LogSource } from "./log-reader.ts";
-import { LogWriter, SEGMENT_BYTES, SEGMENTS } from "./log-writer.ts";
+import { LogWriter, MAX_PAYLOAD_BYTES, SEGMENT_BYTES, SEGMENTS } from "./log-writer.ts";
 
 let dir: string;
 beforeEach(() => {
@@ -57,6 +57,29 @@ test("from every offset, exactly the rest, in order, with its stream", () => {
   for (let since = 0; since <= 11; since++)
     expect(text(readFrom(log, since))).toBe("abcdefghij".slice(since));
   expect(readFrom(log, 4).map(({ type }) => type)).toEqual(["stderr", "stdout", "stderr"]);
+  log.close();
+});
+
+test("pieces that come together are one frame, as long as that is not too large", () => {
+  const log = new LogWriter({ dir, id: "a" });
+  const half = MAX_PAYLOAD_BYTES / 2;
+  const pieces = [1, 2, 3].map((i) => new Uint8Array(half + 1).fill(i));
+  log.write("stdout", new Uint8Array(half).fill(7), new Uint8Array(0), new Uint8Array(half).fill(8));
+  log.write("stderr", ...pieces);
+  log.write("stdout", new Uint8Array(0));
+  log.write("stdout", new Uint8Array(2 * half + 1).fill(9));
+  const events = readFrom(log, 0).map((e) => ("bytes" in e ? [e.type, e.offset, e.bytes.length] : [e.type]));
+  expect(events).toEqual([
+    ["stdout", 0, 2 * half],
+    ["stderr", 2 * half, half + 1],
+    ["stderr", 3 * half + 1, half + 1],
+    ["stderr", 4 * half + 2, half + 1],
+    ["stdout", 5 * half + 3, 2 * half],
+    ["stdout", 7 * half + 3, 1],
+  ]);
+  const all = Buffer.concat(readFrom(log, 0).flatMap((e) => ("bytes" in e ? [e.bytes] : [])));
+  const wanted = [7, 8].map((i) => new Uint8Array(half).fill(i));
+  expect(all.equals(Buffer.concat([...wanted, ...pieces, new Uint8Array(2 * half + 1).fill(9)]))).toBe(true);
   log.close();
 });
 
@@ -126,6 +149,21 @@ describe("on disk after a crash, or forged by the work", () => {
     expect(text(readFrom(stored(4), 0))).toBe("good");
     expect(text(readFrom(stored(10), 0))).toBe("good<4-10>");
     expect(endOfLog({ dir, id: "a", starts: [0] })).toBeLessThanOrEqual(2 ** 50 + 3);
+  });
+
+  test("a frame whose bytes are not those that were written is not given out, nor what follows it", () => {
+    const log = new LogWriter({ dir, id: "a" });
+    log.write("stdout", Buffer.from("good"));
+    log.write("stdout", Buffer.from("half"), Buffer.from(" of it"));
+    log.write("stdout", Buffer.from("more"));
+    log.close();
+    expect(text(readFrom(log, 0))).toBe("goodhalf of itmore");
+    const bytes = readFileSync(join(dir, "a.0"));
+    bytes.write("old", bytes.indexOf(" of it") + 3);
+    writeFileSync(join(dir, "a.0"), bytes);
+    expect(text(readFrom(log, 0))).toBe("good<4-18>");
+    expect(text(readFrom(log, 14))).toBe("more");
+    expect(endOfLog({ dir, id: "a", starts: [0] })).toBe(4);
   });
 
   test("frames that repeat what was read are skipped", () => {

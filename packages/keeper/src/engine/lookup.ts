@@ -52,6 +52,9 @@ function runningLog(engine: Engine, run: Run): LogToRead {
     get starts() {
       return run.log.starts;
     },
+    get short() {
+      return run.log.short;
+    },
     get range() {
       return run.log.range;
     },

@@ -19,6 +19,9 @@ export const RunFacts = lazily(() =>
 );
 export type RunFacts = z.infer<typeof RunFacts>;
 
+/** Frames of a short log, as base64; see log-writer.ts. More was not written by us. */
+export const ShortLog = lazily(() => z.base64().max(1024));
+
 /** How a run ended: the program's ending as observed, or that nobody was there to observe it. */
 export const RunEnd = lazily(() =>
   z.object({
@@ -32,6 +35,8 @@ export const RunEnd = lazily(() =>
     /** Where the log's files begin, see log-files.ts; none if nothing was written. */
     segments: z.array(z.number().int().min(0)).max(64),
     logBytesOnDisk: z.number().int(),
+    /** The whole log, if it has no file. */
+    short: ShortLog.optional(),
     /** What a surface adds to its own results, such as a session's `shellExited`. */
     extra: z.record(z.string(), z.unknown()).optional(),
   }),

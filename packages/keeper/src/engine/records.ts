@@ -5,7 +5,7 @@ import { isOwnId, shortHash } from "./ids.ts";
 import { Journal, type JournalLine } from "./journal.ts";
 import { listLogs, removeLog, type StoredLog } from "./log-files.ts";
 import { endOfLog } from "./log-reader.ts";
-import { SEGMENTS } from "./log-writer.ts";
+import { SEGMENTS, SHORT_LOG_BYTES } from "./log-writer.ts";
 import type { FinishedRecord, RunEnd, RunRecord } from "./record.ts";
 
 // Retention of finished runs: whatever bound is reached first. Commands are many and short, processes few and long:
@@ -32,6 +32,8 @@ export class Records {
   readonly #finished = new Map<string, FinishedRecord>();
   readonly #kept = { commands: 0, processes: 0, logBytes: 0 };
   readonly #expired = new Set<number>();
+  /** While the journal is read: frames of runs whose end has not been read. */
+  readonly #short = new Map<string, Buffer>();
   #rewrittenBytes = 0;
 
   constructor(options: { stateDir: string; now: () => number }) {
@@ -86,6 +88,11 @@ export class Records {
     if (record.kind === "process") this.#journal.appendWhenPossible({ line: "started", id, pid });
   }
 
+  /** A frame of a short log, as it comes; false if there is no room for it. */
+  output(id: string, frame: Uint8Array): boolean {
+    return this.#journal.appendIfRoom({ line: "output", id, frame: Buffer.from(frame).toString("base64") });
+  }
+
   end(id: string, end: RunEnd): void {
     const record = this.#running.get(id);
     if (record === undefined) return;
@@ -104,10 +111,12 @@ export class Records {
     const logs = listLogs(this.#logDir);
     for (const line of this.#journal.read()) this.#apply(line);
     for (const record of this.#running.values()) {
-      const log = logs.get(record.id);
-      this.#keep({ ...record, end: lostEnd({ at: this.#now(), dir: this.#logDir, id: record.id, log }) });
+      const { id } = record;
+      const left = { dir: this.#logDir, id, log: logs.get(id), short: this.#short.get(id) };
+      this.#keep({ ...record, end: lostEnd({ at: this.#now(), ...left }) });
     }
     this.#running.clear();
+    this.#short.clear();
     this.#expireOld();
     for (const [id, { starts }] of logs) if (!this.#finished.has(id)) removeLog(this.#logDir, { id, starts });
     this.#rewriteIfPossible();
@@ -119,12 +128,16 @@ export class Records {
         if (entry.record.end === undefined) this.#running.set(entry.record.id, entry.record);
         else this.#keep({ ...entry.record, end: entry.record.end });
         return;
+      case "output":
+        this.#readShort(entry);
+        return;
       case "started":
       case "end": {
         const record = this.#running.get(entry.id);
         if (record === undefined) return;
         if (entry.line === "started") record.pid = entry.pid;
         else if (this.#running.delete(entry.id)) this.#keep({ ...record, end: entry.end });
+        if (entry.line === "end") this.#short.delete(entry.id);
         return;
       }
       case "void":
@@ -139,6 +152,13 @@ export class Records {
       default:
         entry satisfies never;
     }
+  }
+
+  #readShort({ id, frame }: Extract<JournalLine, { line: "output" }>): void {
+    const before = this.#short.get(id) ?? Buffer.alloc(0);
+    const after = Buffer.concat([before, Buffer.from(frame, "base64")]);
+    // What is more, or of a run that is not known, was not written by us.
+    if (this.#running.has(id) && after.length <= SHORT_LOG_BYTES) this.#short.set(id, after);
   }
 
   #keep(record: FinishedRecord): void {
@@ -213,18 +233,37 @@ function countOf(record: RunRecord): "commands" | "processes" {
   return record.kind === "process" ? "processes" : "commands";
 }
 
-function lostEnd(found: { at: number; dir: string; id: string; log: StoredLog | undefined }): RunEnd {
-  const starts = found.log?.starts ?? [];
+/** What is found of the log of a run that was running when the keeper died. */
+interface Left {
+  readonly dir: string;
+  readonly id: string;
+  readonly log: StoredLog | undefined;
+  readonly short: Buffer | undefined;
+}
+
+function lostEnd({ at, ...left }: Left & { at: number }): RunEnd {
   return {
-    at: found.at,
+    at,
     result: { state: "lost", reason: "keeper_lost" },
     written: { stdoutBytes: 0, stderrBytes: 0 },
-    log: {
-      firstOffset: starts[0] ?? 0,
-      nextOffset: endOfLog({ dir: found.dir, id: found.id, starts }),
-    },
+    ...logOf(left),
+  };
+}
+
+function logOf({ dir, id, log, short }: Left): Pick<RunEnd, "log" | "segments" | "logBytesOnDisk" | "short"> {
+  const starts = log?.starts ?? [];
+  const inFiles = endOfLog({ dir, id, starts });
+  const inJournal = short === undefined ? 0 : endOfLog({ dir, id, starts: [], short });
+  // A file that has less than the journal was just being made.
+  if (short !== undefined && inJournal > inFiles) {
+    removeLog(dir, { id, starts });
+    const range = { firstOffset: 0, nextOffset: inJournal };
+    return { log: range, segments: [], logBytesOnDisk: short.length, short: short.toString("base64") };
+  }
+  return {
+    log: { firstOffset: starts[0] ?? 0, nextOffset: inFiles },
     segments: starts.slice(-SEGMENTS),
-    logBytesOnDisk: found.log?.bytes ?? 0,
+    logBytesOnDisk: log?.bytes ?? 0,
   };
 }
 

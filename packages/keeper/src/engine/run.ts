@@ -10,6 +10,8 @@ import type { StdinWriter } from "./stdin.ts";
 export interface RunOptions {
   readonly record: RunRecord;
   readonly logDir: string;
+  /** Writes a frame of a short log into the journal; false if it cannot. */
+  keepShort(frame: Uint8Array): boolean;
   onOutput(): void;
   onEnd(end: RunEnd): FinishedRecord;
 }
@@ -38,7 +40,8 @@ export class Run {
   constructor(options: RunOptions) {
     this.record = options.record;
     this.#options = options;
-    this.log = new LogWriter({ dir: options.logDir, id: options.record.id });
+    const journal = (frame: Uint8Array) => options.keepShort(frame);
+    this.log = new LogWriter({ dir: options.logDir, id: options.record.id, journal });
     this.output = boundedOutput(options.record.facts.maxOutputBytes ?? 0);
     this.finished = new Promise((resolve) => {
       this.#settle = resolve;
@@ -49,9 +52,9 @@ export class Run {
     return this.record.id;
   }
 
-  write(stream: Stream, bytes: Uint8Array): void {
-    this.output[stream].add(bytes);
-    this.log.write(stream, bytes);
+  write(stream: Stream, ...pieces: Uint8Array[]): void {
+    for (const bytes of pieces) this.output[stream].add(bytes);
+    this.log.write(stream, ...pieces);
     this.#options.onOutput();
   }
 
@@ -73,7 +76,7 @@ export class Run {
   /** Seals the log and writes the end into the journal. */
   finish(ending: Ending, options: { at: number; extra?: Record<string, unknown> }): void {
     this.log.close();
-    const { range, starts } = this.log;
+    const { range, starts, short = NOTHING } = this.log;
     if (range.firstOffset > 0 && this.output.stdout.total + this.output.stderr.total > 0) this.#keepHead();
     const end: RunEnd = {
       at: options.at,
@@ -82,6 +85,7 @@ export class Run {
       log: range,
       segments: [...starts],
       logBytesOnDisk: this.log.bytesOnDisk,
+      ...(short.length > 0 && { short: Buffer.from(short).toString("base64") }),
       ...(options.extra !== undefined && { extra: options.extra }),
     };
     this.#settle({ record: this.#options.onEnd(end), output: this.output });
@@ -97,6 +101,8 @@ export class Run {
     }
   }
 }
+
+const NOTHING = new Uint8Array(0);
 
 export interface FinishedRun {
   readonly record: FinishedRecord;

@@ -1,6 +1,6 @@
 import { dlopen, ptr, read } from "bun:ffi";
 import { closeSync } from "node:fs";
-import { getSystemErrorMap } from "node:util";
+import { constants } from "node:os";
 import type { FileType } from "@holdfast/protocol";
 
 /**
@@ -245,7 +245,12 @@ function check(result: number): void {
   if (result < 0) throw new FsError(lastError());
 }
 
-const names = new Map([...getSystemErrorMap()].map(([number, [name]]) => [-number, name]));
+// Of two names for one number it is the first: EAGAIN and ENOTSUP, not EWOULDBLOCK and EOPNOTSUPP.
+const names = new Map(
+  Object.entries(constants.errno)
+    .toReversed()
+    .map(([name, number]) => [number, name]),
+);
 
 function lastError(): string {
   const number = read.i32(errnoAt, 0);

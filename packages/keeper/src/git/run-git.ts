@@ -82,14 +82,18 @@ class Collected {
   }
 
   pump(fd: number): Pump {
-    return new Pump(fd, { take: (bytes) => this.#take(bytes), room: () => undefined });
+    return new Pump(fd, { take: (...pieces) => this.#take(...pieces), room: () => undefined });
   }
 
   text(encoding: "latin1" | "utf8"): string {
     return Buffer.concat(this.#chunks).toString(encoding);
   }
 
-  #take(bytes: Uint8Array): void {
+  #take(...pieces: Uint8Array[]): void {
+    for (const bytes of pieces) this.#takeOne(bytes);
+  }
+
+  #takeOne(bytes: Uint8Array): void {
     const part = bytes.subarray(0, this.#maxBytes - this.#size);
     this.#size += part.length;
     if (part.length > 0) this.#chunks.push(part);

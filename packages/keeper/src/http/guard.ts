@@ -1,6 +1,6 @@
-import { timingSafeEqual } from "node:crypto";
 import { CLAIM_FENCE_HEADER, FENCE_HEADER, HoldfastError } from "@holdfast/protocol";
 import type { z } from "zod";
+import { safeParse } from "zod/mini";
 import type { Admission } from "../admission.ts";
 import type { Door } from "../lifecycle/door.ts";
 
@@ -11,8 +11,8 @@ export interface Call {
   /** A part of the path, such as `:id`. */
   param(name: string): string;
   /** The JSON body; throws `invalid_argument` with every issue. An absent body reads as `{}`. */
-  body<Schema extends z.ZodType>(schema: Schema): Promise<z.infer<Schema>>;
-  query<Schema extends z.ZodType>(schema: Schema): z.infer<Schema>;
+  body<Schema extends z.core.$ZodType>(schema: Schema): Promise<z.infer<Schema>>;
+  query<Schema extends z.core.$ZodType>(schema: Schema): z.infer<Schema>;
   /** Throws `claim_lost` if the caller's claim was taken over since. For what goes on after the first check. */
   checkClaim(): void;
   /** The request counts as not answered until this settles: for bytes that are still on their way. */
@@ -33,7 +33,7 @@ export interface SocketHandler {
 /** `undefined` only after an upgrade. Throws HoldfastError for what cannot be done. */
 export type Handler = (call: Call) => Response | undefined | Promise<Response | undefined>;
 
-type Method = "GET" | "POST" | "PUT" | "DELETE" | "PATCH";
+export type Method = "GET" | "POST" | "PUT" | "DELETE" | "PATCH";
 
 /** What each surface exports: handlers by path and method. */
 export type Routes = Record<string, Partial<Record<Method, Handler>>>;
@@ -47,14 +47,18 @@ const BEFORE_ADMISSION: ReadonlySet<string> = new Set(["/v1/keeper", "/v1/admit"
  * Puts the checks that every request passes in front of every handler: secret, fence, admission, and for work the claim
  * and the gate; and errors behind.
  */
-export function guarded(routes: Routes, options: { secret: string; admission: Admission; door: Door }) {
-  const { secret, admission, door } = options;
+export function guarded(
+  routes: Record<string, Routes[string] | Handler>,
+  options: { secret: string; admission: Admission; door: Door },
+) {
+  const { admission, door } = options;
+  const wanted = Buffer.from(`Bearer ${options.secret}`);
   const guard =
     (path: string, handler: Handler): BunHandler =>
     async (request, server) => {
       const startedAt = performance.now();
       try {
-        checkSecret(request, secret);
+        checkSecret(request, wanted);
         admission.checkFence(request.headers.get(FENCE_HEADER));
         if (!BEFORE_ADMISSION.has(path)) admission.checkAdmitted();
         const leave = door.enter(path, request);
@@ -72,7 +76,10 @@ export function guarded(routes: Routes, options: { secret: string; admission: Ad
   const guardedMethods = (path: string, methods: Routes[string]) =>
     Object.fromEntries(Object.entries(methods).map(([method, handler]) => [method, guard(path, handler)]));
   return Object.fromEntries(
-    Object.entries(routes).map(([path, methods]) => [path, guardedMethods(path, methods)]),
+    Object.entries(routes).map(([path, methods]) => [
+      path,
+      typeof methods === "function" ? guard(path, methods) : guardedMethods(path, methods),
+    ]),
   );
 }
 
@@ -88,16 +95,22 @@ export function errorResponse(error: unknown): Response {
   return Response.json(known.toBody(), { status: known.status });
 }
 
+export function noRoute({ method, url }: Request): HoldfastError {
+  return new HoldfastError("not_found", `the keeper has no ${method} ${new URL(url).pathname}`, {
+    hint: "the server and the keeper may be of different versions",
+    started: "no",
+  });
+}
+
 function unexpected(error: unknown): HoldfastError {
   process.stderr.write(`unexpected error: ${error instanceof Error ? error.stack : String(error)}\n`);
   const message = `the keeper failed: ${error instanceof Error ? error.message : String(error)}`;
   return new HoldfastError("internal", message, { cause: error });
 }
 
-function checkSecret(request: Request, secret: string): void {
+function checkSecret(request: Request, wanted: Buffer): void {
   const given = Buffer.from(request.headers.get("Authorization") ?? "");
-  const wanted = Buffer.from(`Bearer ${secret}`);
-  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  if (given.length === wanted.length && crypto.timingSafeEqual(given, wanted)) return;
   throw new HoldfastError("unauthenticated", "the instance's secret is missing or wrong", {
     hint: "only the server that launched this instance has it",
     started: "no",
@@ -136,8 +149,12 @@ async function jsonOf(request: Request): Promise<unknown> {
   }
 }
 
-function parsed<Schema extends z.ZodType>(schema: Schema, value: unknown, what: string): z.infer<Schema> {
-  const result = schema.safeParse(value);
+function parsed<Schema extends z.core.$ZodType>(
+  schema: Schema,
+  value: unknown,
+  what: string,
+): z.infer<Schema> {
+  const result = safeParse(schema, value);
   if (result.success) return result.data;
   const issues = result.error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
   const told = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");

@@ -3,8 +3,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Orphan } from "../engine/reaper.ts";
 import { nameOf } from "../engine/record.ts";
 import type { Run } from "../engine/run.ts";
-import type { Sessions } from "../session/sessions.ts";
-import type { Terminals } from "../terminal/terminals.ts";
+import type { Parts } from "../parts.ts";
 import type { Gate } from "./gate.ts";
 import { keyOf, lookInside } from "./look-inside.ts";
 import { LEAST_MS, type Look, type WorkDone, workDone } from "./work-done.ts";
@@ -12,10 +11,8 @@ import { LEAST_MS, type Look, type WorkDone, workDone } from "./work-done.ts";
 // What a person reads in an answer; a hundred commands are said in one line.
 const MOST_TOLD = 10;
 
-export interface ActivityParts {
+export interface ActivityParts extends Pick<Parts, "sessions" | "terminals"> {
   readonly engine: Engine;
-  readonly sessions: Sessions;
-  readonly terminals: Terminals;
   readonly gate: Gate;
   readonly elapsed: () => number;
 }
@@ -83,8 +80,9 @@ export class Activity {
 
   #holds(): string[] {
     const { engine, terminals, gate } = this.#parts;
+    const attached = terminals.loaded?.attached ?? [];
     const runs = [...engine.runs()].map(holdOf).filter((hold) => hold !== undefined);
-    const holds = [...runs, ...terminals.attached.map((id) => `terminal ${id} has a viewer`)];
+    const holds = [...runs, ...attached.map((id) => `terminal ${id} has a viewer`)];
     // Most requests that are being answered wait for a run, which says more.
     return holds.length === 0 && gate.inside > 0 ? ["a request is being answered"] : holds;
   }
@@ -99,7 +97,7 @@ export class Activity {
     if (record !== undefined)
       return engine.running(tree) ? nameOf(record) : `what ${nameOf(record)} left running`;
     if (tree.startsWith("session:")) return `a job of session ${tree.slice("session:".length)}`;
-    const terminal = terminals.list().find(({ ptyId }) => ptyId === tree);
+    const terminal = terminals.loaded?.list().find(({ ptyId }) => ptyId === tree);
     return terminal === undefined ? `the program ${tree}` : `terminal ${terminal.terminalId}`;
   }
 }

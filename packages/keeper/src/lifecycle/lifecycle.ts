@@ -1,8 +1,7 @@
 import type { EndCause } from "@holdfast/protocol";
 import type { Admission } from "../admission.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Sessions } from "../session/sessions.ts";
-import type { Terminals } from "../terminal/terminals.ts";
+import type { Parts } from "../parts.ts";
 import type { Timers } from "../terminal/timers.ts";
 import { Activity } from "./activity.ts";
 import { Claims } from "./claims.ts";
@@ -11,10 +10,8 @@ import { Door } from "./door.ts";
 import { Gate } from "./gate.ts";
 import { Watches } from "./watches.ts";
 
-export interface LifecycleOptions {
+export interface LifecycleOptions extends Pick<Parts, "sessions" | "terminals"> {
   readonly engine: Engine;
-  readonly sessions: Sessions;
-  readonly terminals: Terminals;
   readonly admission: Admission;
   readonly timers: Timers;
   /** It is time to end, whatever the server says. */

@@ -4,7 +4,7 @@ import { MARKER } from "../engine/environment.ts";
 import { tagOf } from "../engine/oom-score.ts";
 import { environmentValue, type ProcessEntry, type ProcessRef } from "../engine/proc-table.ts";
 import { processesOf } from "../engine/sandbox-processes.ts";
-import type { Sessions } from "../session/sessions.ts";
+import type { Parts } from "../parts.ts";
 import type { SeenProcess } from "./work-done.ts";
 
 /**
@@ -12,7 +12,7 @@ import type { SeenProcess } from "./work-done.ts";
  * calls itself. Left out are those that must not hold the sandbox awake, and the shells of sessions, whose commands are
  * known without them.
  */
-export function lookInside(parts: { engine: Engine; sessions: Sessions }): SeenProcess[] {
+export function lookInside(parts: { engine: Engine; sessions: Parts["sessions"] }): SeenProcess[] {
   const { engine, sessions } = parts;
   const all = new Map(processesOf(engine.boot.sandboxId).map((entry) => [entry.pid, entry]));
   const leaders = new Map([...engine.runs()].map(({ leader, id }) => [leader?.pid, id]));
@@ -25,7 +25,7 @@ export function lookInside(parts: { engine: Engine; sessions: Sessions }): SeenP
     trees.set(top.pid, tree);
     return tree;
   };
-  const shells = new Set(sessions.list().flatMap((session) => session.shellProcesses.map(keyOf)));
+  const shells = new Set(sessions.loaded?.list().flatMap((session) => session.shellProcesses.map(keyOf)));
   return [...all.values()]
     .filter((entry) => !shells.has(keyOf(entry)))
     .map((entry) => ({

@@ -19,7 +19,7 @@ export async function inProcessKeeper(options: { dir?: string; admit?: Partial<A
     cwd: dir,
   };
   const timers = new FakeTimers();
-  const keeper = startKeeper(boot, { timers });
+  const keeper = await startKeeper(boot, { timers });
   const request = (path: string, init: RequestInit = {}) => {
     const headers = { Authorization: `Bearer ${boot.secret}`, [FENCE_HEADER]: "1" };
     return fetch(`http://keeper${path}`, { ...init, headers, unix: boot.socketPath });

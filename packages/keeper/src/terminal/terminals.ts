@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import {
   type Command,
   DEFAULT_TERMINAL_SIZE,
@@ -11,6 +10,7 @@ import {
   type TerminalSize,
 } from "@holdfast/protocol";
 import { environmentOf } from "../engine/environment.ts";
+import { randomHex } from "../engine/ids.ts";
 import { signalExactly } from "../engine/proc-table.ts";
 import { argvOf, type Shell } from "../engine/shell.ts";
 import { checkCwd } from "../engine/spawn.ts";
@@ -64,7 +64,7 @@ export class Terminals {
    * calls at once make one PTY; only a terminal that is just being destroyed is waited for.
    */
   async getOrCreate(request: TerminalRequest): Promise<TerminalCreated> {
-    const id = request.id ?? `term-${randomBytes(6).toString("hex")}`;
+    const id = request.id ?? `term-${randomHex(6)}`;
     await this.#entries.get(id)?.destroying;
     const found = this.#entries.get(id);
     if (found?.destroying !== undefined) return this.getOrCreate(request);
@@ -112,7 +112,7 @@ export class Terminals {
 
   #create(terminalId: string, request: TerminalRequest): Terminal {
     this.#checkRoom();
-    const ptyId = `pty-${randomBytes(8).toString("hex")}`;
+    const ptyId = `pty-${randomHex(8)}`;
     const env = environmentOf(this.#host.boot, { id: ptyId, layers: [{ TERM }, request.env] });
     const { command, argv } = this.#program(request.command, env);
     const cwd = request.cwd ?? this.#host.boot.cwd;

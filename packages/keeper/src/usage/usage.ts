@@ -2,16 +2,13 @@ import type { Usage } from "@holdfast/protocol";
 import type { Engine } from "../engine/engine.ts";
 import { lookAt } from "../engine/proc-table.ts";
 import { processesOf } from "../engine/sandbox-processes.ts";
+import type { Parts } from "../parts.ts";
 import { listeningPorts } from "../ports/listening.ts";
-import type { Sessions } from "../session/sessions.ts";
-import type { Terminals } from "../terminal/terminals.ts";
 import { DiskUse } from "./disk-use.ts";
 import { memoryUse } from "./memory-use.ts";
 
-export interface UsageParts {
+export interface UsageParts extends Pick<Parts, "sessions" | "terminals"> {
   readonly engine: Engine;
-  readonly sessions: Sessions;
-  readonly terminals: Terminals;
 }
 
 /** What the sandbox uses now. By what any process may read of others, so it is the same on every provider. */
@@ -46,8 +43,8 @@ export class UsageMeter {
   #inside(): string {
     const { engine, sessions, terminals } = this.#parts;
     const runs = [...engine.runs()].map(({ id, record }) => [record.kind, id]);
-    const shells = sessions.list().map((session) => [session.facts, session.cwd]);
-    const screens = terminals.list().map(({ ptyId, state, viewers }) => [ptyId, state, viewers]);
+    const shells = sessions.loaded?.list().map((session) => [session.facts, session.cwd]);
+    const screens = terminals.loaded?.list().map(({ ptyId, state, viewers }) => [ptyId, state, viewers]);
     return Bun.hash(JSON.stringify([runs, shells, screens, listeningPorts()])).toString(36);
   }
 }

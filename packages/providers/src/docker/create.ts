@@ -179,7 +179,7 @@ async function obstacleTo(container: Container | undefined, dir: string): Promis
   const { Status, StartedAt } = container.State;
   const wasStarted = before !== undefined && Status !== "created" && before !== StartedAt;
   if (wasStarted) return `it was started before, and its container is ${Status}`;
-  return (await exists(dir)) ? undefined : `its container is there, and its directory ${dir} is gone`;
+  return exists(dir) ? undefined : `its container is there, and its directory ${dir} is gone`;
 }
 
 /** Who the work is; the image is asked where it must be. */

@@ -10,32 +10,37 @@ import { findLayer } from "./layer.ts";
 import { type DiskPart, diskContainerName, diskParts, volumeName } from "./names.ts";
 import { removeContainer } from "./remove-container.ts";
 
+/** What there is of each part. */
+export type Volumes = Readonly<Record<DiskPart, Volume | undefined>>;
+
+export async function findVolumes(api: DockerApi, ref: SandboxRef, signal: AbortSignal): Promise<Volumes> {
+  const found = await ofEachPart((part) => inspectVolume(api, volumeName(ref.sandboxId, part), signal));
+  return Object.fromEntries(diskParts.map((part, i) => [part, found[i]])) as Record<
+    DiskPart,
+    Volume | undefined
+  >;
+}
+
 /** What is there of the disk, before anything is made of what is missing. `layer`: whether the container's own files are. */
-export async function surveyDisk(
-  api: DockerApi,
-  ref: SandboxRef,
-  { layer, signal }: { layer: boolean; signal: AbortSignal },
-): Promise<DiskReport> {
-  const volumes = await ofEachPart((part) => inspectVolume(api, volumeName(ref.sandboxId, part), signal));
+export function surveyDisk(volumes: Volumes, { layer }: { layer: boolean }): DiskReport {
   const missing = [
     ...(layer ? [] : ["the container's own files"]),
-    ...diskParts.filter((_, i) => volumes[i] === undefined).map((part) => placeOfPart[part]),
+    ...diskParts.filter((part) => volumes[part] === undefined).map((part) => placeOfPart[part]),
   ];
   if (missing.length === 0) return { state: "kept", lost: [] };
   return missing.length > diskParts.length ? { state: "new", lost: [] } : { state: "partly", lost: missing };
 }
 
-/** Makes the volumes, or finds those that are there. May be called twice. */
+/** Makes the volumes that were not found. May be called twice. */
 export async function ensureDisk(
   api: DockerApi,
   ref: SandboxRef,
-  { now, signal }: { now: number; signal: AbortSignal },
+  { volumes, now, signal }: { volumes: Volumes; now: number; signal: AbortSignal },
 ): Promise<void> {
   await ofEachPart(async (part) => {
     const name = volumeName(ref.sandboxId, part);
     const labels = diskLabels(ref, { part, createdAt: now });
-    const volume =
-      (await inspectVolume(api, name, signal)) ?? (await createVolume(api, { name, labels, signal }));
+    const volume = volumes[part] ?? (await createVolume(api, { name, labels, signal }));
     if (!isOwn(volume, ref)) throw taken(volume);
   });
 }

@@ -36,7 +36,7 @@ export interface Filling {
 export async function fillDisk(ref: SandboxRef, filling: Filling): Promise<void> {
   const { layout, snapshotId, restoring } = filling;
   const mark = markOf(layout, ref);
-  if (await exists(mark)) return;
+  if (exists(mark)) return;
   const { installationId } = ref;
   const found = await readSnapshot(layout, { installationId, snapshotId });
   if (found === undefined) throw gone(snapshotId);

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError } from "@holdfast/protocol";
 import type { DockerApi } from "./api.ts";
 import { refusalOf } from "./errors.ts";
@@ -5,9 +6,7 @@ import { refusalOf } from "./errors.ts";
 /** Named, and not started. Returns its id. */
 export async function makeContainer(api: DockerApi, name: string, json: unknown): Promise<string> {
   try {
-    const call = { method: "POST", path: "/containers/create", query: { name }, json } as const;
-    const made = await api.json<{ Id: string }>({ ...call, signal: toTheEnd() });
-    return made?.Id ?? name;
+    return await made(api, name, json);
   } catch (cause) {
     switch (refusalOf(cause)) {
       case 400:
@@ -22,6 +21,31 @@ export async function makeContainer(api: DockerApi, name: string, json: unknown)
         throw cause;
     }
   }
+}
+
+/** Creates at the same time that Podman gets wrong are few, and so are those that it gets wrong twice. */
+const TRIES = 5;
+const PAUSE_MS = 20;
+
+async function made(api: DockerApi, name: string, json: unknown): Promise<string> {
+  for (let tries = 1; ; tries++) {
+    try {
+      const call = { method: "POST", path: "/containers/create", query: { name }, json } as const;
+      const container = await api.json<{ Id: string }>({ ...call, signal: toTheEnd() });
+      return container?.Id ?? name;
+    } catch (error) {
+      if (tries >= TRIES || !isLookupRace(error)) throw error;
+      await sleep(PAUSE_MS);
+    }
+  }
+}
+
+/**
+ * A rootless Podman looks up which ids its user may have without a lock: of creates at the same time one may find none.
+ * Nothing was made then.
+ */
+function isLookupRace(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("keep-id requires additional UIDs");
 }
 
 export async function startContainer(api: DockerApi, id: string, name: string): Promise<void> {

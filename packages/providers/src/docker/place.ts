@@ -7,7 +7,7 @@ import { readBootId } from "../local/place.ts";
 import { resolveMounts } from "../mounts.ts";
 import { type ContainerView, containerBody, specHash } from "./container.ts";
 import type { LaunchContext } from "./create.ts";
-import { ensureDisk, surveyDisk } from "./disk.ts";
+import { ensureDisk, findVolumes, surveyDisk } from "./disk.ts";
 import { doorsOf, pointDoors } from "./doors.ts";
 import { type Container, type Image, isPodman } from "./engine-types.ts";
 import type { Holder } from "./holder.ts";
@@ -63,15 +63,16 @@ export async function place(
   // The start of this machine says nothing of another's.
   const bootId = context.reach === "api" ? null : readBootId();
   return withBundle({ layout, bundle: context.keeperBundle, signal }, async (bundle) => {
+    const volumes = await findVolumes(api, ref, signal);
     const identity = await makeRunDir(layout, ref, async (): Promise<Identity> => {
       const { lifetimeSeconds, fence } = plan;
-      const disk = await surveyDisk(api, ref, { layer: isSame || isMovable, signal });
+      const disk = surveyDisk(volumes, { layer: isSame || isMovable });
       const facts = { ref, createdAt: now, lifetimeSeconds, fence, uid: view.account.uid, disk, cgroups: [] };
       return { ...facts, limits: view.limits.report, bundle: basename(bundle), bootId };
     });
     const run = join(instanceDir(layout, ref), "run");
     await pointDoors(layout, ref, { run, bundle: join(layout.keepers, identity.bundle) });
-    await ensureDisk(api, ref, { now, signal });
+    await ensureDisk(api, ref, { volumes, now, signal });
     signal.throwIfAborted();
     if (holder.kind === "known") {
       // An interrupted launch made it, with all that is in the one that waits.

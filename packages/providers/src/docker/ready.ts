@@ -1,10 +1,8 @@
-import { connect } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { instanceDir } from "../local/identity.ts";
-import { keeperSocket, secureSocket } from "../local/keeper-socket.ts";
 import type { Layout } from "../local/layout.ts";
+import { accepts, SocketNews } from "../local/socket-news.ts";
 import type { DockerApi } from "./api.ts";
 import { ensureBridge, isBridged } from "./bridge.ts";
 import { inspectContainer } from "./holder.ts";
@@ -12,9 +10,8 @@ import { containerName } from "./names.ts";
 
 /** A keeper answers some 100 ms after its container's start; a machine that swaps may need a hundred times that. */
 const READY_TIMEOUT_MS = 30_000;
-/** Nothing tells us when a socket accepts; when the daemon has answered, it is a matter of milliseconds. */
-const FIRST_PAUSE_MS = 1;
-const LONGEST_PAUSE_MS = 10;
+/** How often we look for ourselves: not every daemon's files tell us of a change, and a bridge tells nothing. */
+const PAUSE_MS = 10;
 /** How often we ask whether the container still runs; a keeper that cannot start ends at once. */
 const ASK_EVERY = 25;
 
@@ -31,6 +28,7 @@ export async function untilReady(
       ? await ensureBridge({ api, layout }, container.Id)
       : undefined;
   const isUp = () => (bridge === undefined ? accepts(dir) : answersThrough(bridge, signal));
+  using news = new SocketNews(dir);
   for (let look = 1; !(await isUp()); look++) {
     signal.throwIfAborted();
     const asks = bridge !== undefined || look % ASK_EVERY === 0;
@@ -38,7 +36,7 @@ export async function untilReady(
     // Once more after the look: the keeper may have come up in between.
     if (isOver && !(await isUp())) throw await notStarted(api, ref, "it ended before its keeper answered");
     if (performance.now() > deadline) throw await notStarted(api, ref, "its keeper did not answer in time");
-    await sleep(Math.min(FIRST_PAUSE_MS * look, LONGEST_PAUSE_MS), undefined, { signal });
+    await news.next(PAUSE_MS);
   }
 }
 
@@ -56,18 +54,6 @@ async function answersThrough(bridge: string, signal: AbortSignal): Promise<bool
     signal.throwIfAborted();
     return false;
   }
-}
-
-async function accepts(dir: string): Promise<boolean> {
-  if (!(await secureSocket(dir))) return false;
-  return new Promise((resolve) => {
-    const socket = connect(keeperSocket(dir));
-    const answer = (accepted: boolean): void => {
-      socket.destroy();
-      resolve(accepted);
-    };
-    socket.once("connect", () => answer(true)).once("error", () => answer(false));
-  });
 }
 
 async function notStarted(api: DockerApi, ref: InstanceRef, what: string): Promise<HoldfastError> {

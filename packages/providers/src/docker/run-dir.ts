@@ -38,9 +38,9 @@ export async function makeRunDir(
   const draft = draftDir(layout, identity.ref);
   await removeTree(draft);
   // Closed to others: in `run/` root of a container could leave programs that make whoever starts them the host's root.
-  await makeDir(draft, { mode: 0o700 });
-  await makeDir(join(draft, SOCKET_DIR), { mode: 0o700 });
-  await makeDir(join(draft, "run"), { mode: 0o700, uid: identity.uid });
+  makeDir(draft, { mode: 0o700 });
+  makeDir(join(draft, SOCKET_DIR), { mode: 0o700 });
+  makeDir(join(draft, "run"), { mode: 0o700, uid: identity.uid });
   await writeIdentity(draft, identity);
   await rename(draft, dir);
   return identity;
@@ -50,7 +50,7 @@ export async function makeRunDir(
 export async function writeBoot(dir: string, boot: KeeperBoot, uid: number): Promise<void> {
   const file = join(dir, "run", BOOT_FILE);
   await removeTree(file);
-  await writeOwned(file, JSON.stringify(boot), { mode: 0o400, uid });
+  writeOwned(file, JSON.stringify(boot), { mode: 0o400, uid });
 }
 
 /** `before`: when the container had last been started until then, in the daemon's words. */

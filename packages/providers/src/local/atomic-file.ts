@@ -1,16 +1,19 @@
-import { open, rename } from "node:fs/promises";
+import { closeSync, fsync, openSync, renameSync, writeFileSync } from "node:fs";
+import { promisify } from "node:util";
+
+const sync = promisify(fsync);
 
 /** After this the file is there whole or not at all, also after a power cut. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const next = `${path}.new`;
-  const file = await open(next, "w", 0o600);
+  const file = openSync(next, "w", 0o600);
   try {
-    await file.writeFile(text);
-    await file.sync();
+    writeFileSync(file, text);
+    await sync(file);
   } finally {
-    await file.close();
+    closeSync(file);
   }
-  await rename(next, path);
+  renameSync(next, path);
 }
 
 export function isCode(error: unknown, ...codes: string[]): boolean {

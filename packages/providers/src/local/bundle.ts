@@ -26,7 +26,7 @@ export async function withBundle<T>(
   const installed = join(layout.keepers, basename(bundle));
   for (;;) {
     const used = await withFileLock({ ...lock, mode: "shared" }, async () =>
-      (await exists(installed)) ? { result: await work(installed) } : undefined,
+      exists(installed) ? { result: await work(installed) } : undefined,
     );
     if (used !== undefined) return used.result;
     await withFileLock({ ...lock, mode: "alone" }, () => install(layout, bundle, installed));
@@ -34,7 +34,7 @@ export async function withBundle<T>(
 }
 
 async function install(layout: Layout, bundle: string, installed: string): Promise<void> {
-  if (await exists(installed)) return;
+  if (exists(installed)) return;
   await removeUnused(layout);
   const draft = join(layout.keepers, `${DRAFT}${basename(bundle)}`);
   try {

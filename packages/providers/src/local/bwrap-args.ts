@@ -1,8 +1,8 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
-import type { Mount } from "@holdfast/protocol";
-import { generatedEtcFiles, hostEtcFiles } from "./etc-files.ts";
+import { isWithin, type Mount } from "@holdfast/protocol";
 import { inside, keeperArgv, SECCOMP_FD } from "./inside.ts";
+import type { SharedView } from "./shared-files.ts";
 
 export interface SandboxView {
   readonly name: string;
@@ -10,6 +10,7 @@ export interface SandboxView {
   /** Who the instance is, for whoever finds one of its processes on the host. */
   readonly marker: string;
   readonly bundle: string;
+  readonly shared: SharedView;
   readonly disk: string;
   readonly instance: string;
   /** With `full`, whoever starts bubblewrap has already made an own network namespace. */
@@ -29,9 +30,9 @@ export function bwrapArgs(view: SandboxView): string[] {
   return [
     ...separation(view),
     // Directories that bubblewrap makes on the way to something else are for their owner alone.
-    ...["/etc", "/etc/ssl", "/home", "/var"].flatMap((dir) => ["--perms", "0755", "--dir", dir]),
+    ...["/home", "/var"].flatMap((dir) => ["--perms", "0755", "--dir", dir]),
     ...systemFiles(),
-    ...etcFiles(join(view.instance, "etc")),
+    ...etcFiles(view),
     ...devices(),
     ...ownDirectories(view),
     ...askedFor(view),
@@ -64,12 +65,30 @@ function systemFiles(): string[] {
   return args;
 }
 
-function etcFiles(generated: string): string[] {
-  const args = hostEtcFiles().flatMap((file) => ["--ro-bind-try", `/etc/${file}`, `/etc/${file}`]);
-  for (const file of Object.keys(generatedEtcFiles({ hostname: "", nameserver: undefined }))) {
-    args.push("--ro-bind", join(generated, file), `/etc/${file}`);
-  }
-  return [...args, "--symlink", "/proc/self/mounts", "/etc/mtab"];
+function etcFiles(view: SandboxView): string[] {
+  const { shared, instance, network } = view;
+  const bind = (source: string, name: string) => ["--ro-bind", source, `/etc/${name}`];
+  return [
+    ...(hasMountsInEtc(view) ? etcInParts(shared) : ["--ro-bind", shared.etc, "/etc"]),
+    ...shared.dirs.flatMap((dir) => ["--ro-bind-try", `/etc/${dir}`, `/etc/${dir}`]),
+    ...["hosts", "hostname"].flatMap((name) => bind(join(instance, name), name)),
+    ...(network === "full" ? bind(shared.resolvConf, "resolv.conf") : []),
+  ];
+}
+
+/** What is mounted as a whole has no room for more. */
+function hasMountsInEtc({ mounts, tmpfs }: SandboxView): boolean {
+  return [...mounts.map(({ target }) => target), ...Object.keys(tmpfs)].some((path) =>
+    isWithin(path, "/etc"),
+  );
+}
+
+function etcInParts({ etc, files }: SharedView): string[] {
+  return [
+    ...["/etc", "/etc/ssl"].flatMap((dir) => ["--perms", "0755", "--dir", dir]),
+    ...files.flatMap((name) => ["--ro-bind", join(etc, name), `/etc/${name}`]),
+    ...["--symlink", "/proc/self/mounts", "/etc/mtab"],
+  ];
 }
 
 function devices(): string[] {

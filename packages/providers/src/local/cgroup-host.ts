@@ -71,7 +71,7 @@ async function tryV2(mount: string): Promise<string | undefined> {
 
 async function delegate(mount: string, parent: string): Promise<void> {
   await writeFile(join(mount, "cgroup.subtree_control"), "+memory +pids +cpu", { flag: "r+" });
-  await makeDir(parent, { mode: 0o755 });
+  makeDir(parent, { mode: 0o755 });
   await writeFile(join(parent, "cgroup.subtree_control"), "+memory +pids +cpu", { flag: "r+" });
 }
 
@@ -96,7 +96,7 @@ rmdir "$trial" && exit $joined`;
 
 async function canJoin(parent: string): Promise<boolean> {
   try {
-    if (isRoot()) await makeDir(parent, { mode: 0o755 });
+    if (isRoot()) makeDir(parent, { mode: 0o755 });
   } catch {
     return false;
   }

@@ -1,4 +1,5 @@
-import { readFile, rmdir, writeFile } from "node:fs/promises";
+import { writeFileSync } from "node:fs";
+import { readFile, rmdir } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError, type Limits, type LimitsReport } from "@holdfast/protocol";
@@ -7,7 +8,7 @@ import type { CgroupHost } from "./cgroup-host.ts";
 import type { Holder } from "./holder.ts";
 import type { Layout } from "./layout.ts";
 import { type NamedBy, nameOf } from "./name.ts";
-import { makeDir } from "./owned-files.ts";
+import { give, makeDir } from "./owned-files.ts";
 import { placeOf } from "./place.ts";
 import { readProcess } from "./processes.ts";
 import { programPath } from "./programs.ts";
@@ -16,8 +17,12 @@ import { signalProcess } from "./signal-process.ts";
 /** How the limits of one instance are to be enforced. */
 export interface LimitsPlan {
   readonly report: LimitsReport;
-  /** To be made, filled, joined by the launcher before anything else, and removed with the instance. */
+  /** To be made, filled, and removed with the instance. */
   readonly groups: readonly Group[];
+  /** Those of them that the launcher joins before anything else. */
+  readonly joins: readonly string[];
+  /** The one that it is started in, where the kernel can do that: to join one takes a hundred times as long there. */
+  readonly startIn: string | undefined;
   /** A command that starts the rest within the limits, where groups cannot be made directly. */
   readonly prefix: readonly string[];
   /** Where the memory controller's counters are. */
@@ -54,11 +59,11 @@ export function planLimits(name: string, limits: Limits | undefined, host: Cgrou
   const report = reportOf(limits, host);
   switch (host.kind) {
     case "v1":
-      return { report, prefix: [], ...groupsV1(name, wanted, host.parents) };
+      return { report, prefix: [], startIn: undefined, ...groupsV1(name, wanted, host.parents) };
     case "v2":
-      return { report, prefix: [], ...groupV2(name, wanted, host.parent) };
+      return { report, prefix: [], joins: [], ...groupV2(name, wanted, host.parent) };
     case "systemd":
-      return { report, groups: [], prefix: scopeCommand(name, wanted), memoryDir: undefined };
+      return { ...noGroups, report, prefix: scopeCommand(name, wanted) };
     case "unavailable":
       return withoutLimits(limits, host.detail);
     default:
@@ -92,12 +97,21 @@ function groupDirs(name: string, host: CgroupHost): string[] {
   return host.kind === "v2" ? [join(host.parent, name)] : [];
 }
 
-/** May be called twice. */
-export async function makeGroups(groups: readonly Group[]): Promise<void> {
+/** `uid`: who the launcher is, which joins them. May be called twice. */
+export function makeGroups({ groups, joins }: LimitsPlan, uid: number): void {
   for (const { dir, settings } of groups) {
-    await makeDir(dir, { mode: 0o755 });
-    for (const [file, value] of Object.entries(settings)) await writeSetting(join(dir, file), value);
+    makeDir(dir, { mode: 0o755 });
+    for (const [file, value] of Object.entries(settings)) writeSetting(join(dir, file), value);
   }
+  for (const dir of joins) give(joinFile(dir), { mode: 0o644, uid });
+}
+
+/**
+ * A thread moves itself by this file of cgroup v1 without a lock on all processes of the machine, which would take the
+ * kernel some 10 ms. A launcher has one thread.
+ */
+export function joinFile(dir: string): string {
+  return join(dir, "tasks");
 }
 
 /** Ends whatever is still in the groups and removes them. May be called twice. */
@@ -111,9 +125,9 @@ export async function removeGroups(dirs: readonly string[], signal: AbortSignal)
 }
 
 /** `memory.memsw` and `memory.swap.max` exist only where the kernel accounts for swap; then they count. */
-async function writeSetting(path: string, value: string): Promise<void> {
+function writeSetting(path: string, value: string): void {
   try {
-    await writeFile(path, value, { flag: "r+" });
+    writeFileSync(path, value, { flag: "r+" });
   } catch (error) {
     const optional = path.endsWith("memsw.limit_in_bytes") || path.endsWith("memory.swap.max");
     if (!(optional && isCode(error, "ENOENT"))) throw error;
@@ -133,8 +147,10 @@ function problemWith(wanted: Limits, host: CgroupHost): string | undefined {
 
 function withoutLimits(limits: Limits | undefined, reason: string): LimitsPlan {
   if (limits?.required) throw refused(reason);
-  return { report: { state: "unavailable", detail: reason }, groups: [], prefix: [], memoryDir: undefined };
+  return { ...noGroups, report: { state: "unavailable", detail: reason } };
 }
+
+const noGroups = { groups: [], joins: [], startIn: undefined, prefix: [], memoryDir: undefined };
 
 function refused(reason: string): HoldfastError {
   return new HoldfastError("unsupported", `limits cannot be enforced on this machine: ${reason}`, {
@@ -161,7 +177,11 @@ function describe(limits: Limits | undefined): string {
 type Parents = Extract<CgroupHost, { kind: "v1" }>["parents"];
 type Wanted = Limits & { pids: number };
 
-function groupsV1(name: string, wanted: Wanted, parents: Parents): Pick<LimitsPlan, "groups" | "memoryDir"> {
+function groupsV1(
+  name: string,
+  wanted: Wanted,
+  parents: Parents,
+): Pick<LimitsPlan, "groups" | "joins" | "memoryDir"> {
   const settings: Record<keyof Parents, Record<string, string>> = {
     pids: { "pids.max": String(wanted.pids) },
     memory:
@@ -184,10 +204,15 @@ function groupsV1(name: string, wanted: Wanted, parents: Parents): Pick<LimitsPl
     dir: join(parent, name),
     settings: settings[controller],
   }));
-  return { groups, memoryDir: parents.memory && join(parents.memory, name) };
+  const joins = groups.map(({ dir }) => dir);
+  return { groups, joins, memoryDir: parents.memory && join(parents.memory, name) };
 }
 
-function groupV2(name: string, wanted: Wanted, parent: string): Pick<LimitsPlan, "groups" | "memoryDir"> {
+function groupV2(
+  name: string,
+  wanted: Wanted,
+  parent: string,
+): Pick<LimitsPlan, "groups" | "startIn" | "memoryDir"> {
   const dir = join(parent, name);
   const settings = {
     "pids.max": String(wanted.pids),
@@ -196,7 +221,7 @@ function groupV2(name: string, wanted: Wanted, parent: string): Pick<LimitsPlan,
       "cpu.max": `${Math.ceil(wanted.cpus * CPU_PERIOD_US)} ${CPU_PERIOD_US}`,
     }),
   };
-  return { groups: [{ dir, settings }], memoryDir: dir };
+  return { groups: [{ dir, settings }], startIn: dir, memoryDir: dir };
 }
 
 function scopeCommand(name: string, wanted: Wanted): string[] {

@@ -74,7 +74,7 @@ test("a hostile tree is removed, and nothing that it points at", async () => {
 
 test("a disk that was being made or removed when the server died is finished", async () => {
   const layout = layoutOf(join(machine.dir, "interrupted"));
-  await makeLayout(layout);
+  makeLayout(layout);
   const ref = { installationId: "a", sandboxId: "s" };
   mkdirSync(join(layout.sandboxes, ".new-s/workspace"), { recursive: true });
   expect(await listDisks(layout)).toEqual([]);
@@ -93,7 +93,7 @@ test("a disk that was being made or removed when the server died is finished", a
 
 test("a disk whose owner cannot be read is nobody's: it is listed, and not removed", async () => {
   const layout = layoutOf(join(machine.dir, "unreadable"));
-  await makeLayout(layout);
+  makeLayout(layout);
   const records = { missing: undefined, garbled: "{", empty: "{}" };
   for (const [sandboxId, record] of Object.entries(records)) {
     mkdirSync(join(layout.sandboxes, sandboxId));
@@ -113,7 +113,7 @@ test("a disk whose owner cannot be read is nobody's: it is listed, and not remov
 
 test("a disk of the release before is as old as its record", async () => {
   const layout = layoutOf(join(machine.dir, "older"));
-  await makeLayout(layout);
+  makeLayout(layout);
   const ref = { installationId: "a", sandboxId: "s" };
   const file = join((await ensureDisk(layout, ref, { now: 1000 })).dir, "disk.json");
   writeFileSync(file, JSON.stringify({ ...ref, uid: 1 }));
@@ -123,12 +123,12 @@ test("a disk of the release before is as old as its record", async () => {
 
 test.if(asRoot)("two sandboxes never share a user id, and one keeps its own", async () => {
   const layout = layoutOf(join(machine.dir, "uids-test"));
-  await makeLayout(layout);
-  const first = await claimUid(layout, "one");
-  expect(await claimUid(layout, "one")).toBe(first);
-  await freeUid(layout, "one");
+  makeLayout(layout);
+  const first = claimUid(layout, "one");
+  expect(claimUid(layout, "one")).toBe(first);
+  freeUid(layout, "one");
   writeFileSync(join(layout.uids, String(first)), "somebody else");
-  expect(await claimUid(layout, "one")).toBe(first + 1);
-  await freeUid(layout, "one");
-  expect(await claimUid(layout, "one")).toBe(first + 1);
+  expect(claimUid(layout, "one")).toBe(first + 1);
+  freeUid(layout, "one");
+  expect(claimUid(layout, "one")).toBe(first + 1);
 });

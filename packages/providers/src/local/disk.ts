@@ -1,3 +1,4 @@
+import { renameSync } from "node:fs";
 import { chmod, lstat, readFile, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { DiskObservation, FoundDisk, SandboxRef } from "@holdfast/core";
@@ -33,16 +34,16 @@ export async function ensureDisk(
 ): Promise<Disk> {
   const found = await readDisk(layout, ref.sandboxId);
   if (found !== undefined) return openUp(ownDisk(found, ref));
-  const uid = await claimUid(layout, ref.sandboxId);
+  const uid = claimUid(layout, ref.sandboxId);
   const draft = draftDir(layout, ref.sandboxId);
   await removeTree(draft);
-  await makeDir(draft, { mode: 0o711 });
-  for (const part of PARTS) await makeDir(join(draft, part), { mode: 0o700, uid });
+  makeDir(draft, { mode: 0o711 });
+  for (const part of PARTS) makeDir(join(draft, part), { mode: 0o700, uid });
   await fill?.({ dir: draft, uid });
   const { installationId, sandboxId } = ref;
   const record = { installationId, sandboxId, uid, createdAt: now };
   await writeDurably(join(draft, RECORD), JSON.stringify(record));
-  await rename(draft, diskDir(layout, sandboxId));
+  renameSync(draft, diskDir(layout, sandboxId));
   return { dir: diskDir(layout, sandboxId), ref: { installationId, sandboxId }, uid, createdAt: now };
 }
 
@@ -76,7 +77,7 @@ export async function deleteDisk(layout: Layout, ref: SandboxRef): Promise<DiskO
     await rename(dir, draft);
     await removeTree(draft);
   }
-  await freeUid(layout, ref.sandboxId);
+  freeUid(layout, ref.sandboxId);
   return { state: "absent", detail: `${dir} does not exist` };
 }
 
@@ -149,7 +150,7 @@ async function readRecord(layout: Layout, sandboxId: string): Promise<FoundRecor
     return { state: "present", disk: { dir, ref: { installationId, sandboxId }, uid, createdAt: made } };
   } catch (error) {
     if (error instanceof SyntaxError) return { state: "unknown" };
-    if (isCode(error, "ENOENT", "ENOTDIR")) return { state: (await exists(dir)) ? "unknown" : "absent" };
+    if (isCode(error, "ENOENT", "ENOTDIR")) return { state: exists(dir) ? "unknown" : "absent" };
     throw unreadable(dir, error);
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { link, readFile, rm, unlink, writeFile } from "node:fs/promises";
+import { linkSync, readFileSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
@@ -30,11 +30,11 @@ export function isOurUser(uid: number): boolean {
 }
 
 /** The id that this sandbox's processes run as. Claimed once, found again later, also after a crash in between. */
-export async function claimUid(layout: Layout, sandboxId: string): Promise<number> {
+export function claimUid(layout: Layout, sandboxId: string): number {
   const own = process.getuid?.() ?? 0;
   if (own !== 0) return own;
   for (const uid of candidates(sandboxId)) {
-    if ((await claim(layout, uid, sandboxId)) === sandboxId) return uid;
+    if (claim(layout, uid, sandboxId) === sandboxId) return uid;
   }
   throw new HoldfastError("limit_reached", "no free user id was found for the sandbox", {
     hint: `Look at ${layout.uids}: it holds one file for each sandbox.`,
@@ -42,12 +42,12 @@ export async function claimUid(layout: Layout, sandboxId: string): Promise<numbe
 }
 
 /** Only after the disk is gone: a new sandbox under this id could read what is left. May be called twice. */
-export async function freeUid(layout: Layout, sandboxId: string): Promise<void> {
+export function freeUid(layout: Layout, sandboxId: string): void {
   if (!isRoot()) return;
-  await rm(draftFile(layout, sandboxId), { force: true });
+  rmSync(draftFile(layout, sandboxId), { force: true });
   for (const uid of candidates(sandboxId)) {
-    const holder = await holderOf(layout, uid);
-    if (holder === sandboxId) await unlink(join(layout.uids, String(uid)));
+    const holder = holderOf(layout, uid);
+    if (holder === sandboxId) unlinkSync(join(layout.uids, String(uid)));
     if (holder === undefined || holder === sandboxId) return;
   }
 }
@@ -58,18 +58,18 @@ function* candidates(sandboxId: string): Generator<number> {
 }
 
 /** Returns who holds the id afterwards. */
-async function claim(layout: Layout, uid: number, sandboxId: string): Promise<string> {
+function claim(layout: Layout, uid: number, sandboxId: string): string {
   const draft = draftFile(layout, sandboxId);
-  await writeFile(draft, sandboxId, { mode: 0o600 });
+  writeFileSync(draft, sandboxId, { mode: 0o600 });
   try {
     // A link appears with its content or not at all, so that a crash leaves no claim without a name.
-    await link(draft, join(layout.uids, String(uid)));
+    linkSync(draft, join(layout.uids, String(uid)));
     return sandboxId;
   } catch (error) {
-    if (isCode(error, "EEXIST")) return (await holderOf(layout, uid)) ?? "";
+    if (isCode(error, "EEXIST")) return holderOf(layout, uid) ?? "";
     throw error;
   } finally {
-    await rm(draft, { force: true });
+    rmSync(draft, { force: true });
   }
 }
 
@@ -77,9 +77,9 @@ function draftFile(layout: Layout, sandboxId: string): string {
   return join(layout.uids, `.new-${sandboxId}`);
 }
 
-async function holderOf(layout: Layout, uid: number): Promise<string | undefined> {
+function holderOf(layout: Layout, uid: number): string | undefined {
   try {
-    return await readFile(join(layout.uids, String(uid)), "utf8");
+    return readFileSync(join(layout.uids, String(uid)), "utf8");
   } catch (error) {
     if (isCode(error, "ENOENT")) return undefined;
     throw error;

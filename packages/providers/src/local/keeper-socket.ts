@@ -1,4 +1,4 @@
-import { link, lstat, unlink } from "node:fs/promises";
+import { linkSync, lstatSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { isCode } from "./atomic-file.ts";
 
@@ -20,13 +20,13 @@ export function bornSocket(instanceDir: string): string {
 }
 
 /** Whether the keeper's socket is in its safe place now. May be called twice: nothing replaces one that is there. */
-export async function secureSocket(instanceDir: string): Promise<boolean> {
-  if (await isSocket(keeperSocket(instanceDir))) return true;
-  if (!(await isSocket(bornSocket(instanceDir)))) return false;
+export function secureSocket(instanceDir: string): boolean {
+  if (isSocket(keeperSocket(instanceDir))) return true;
+  if (!isSocket(bornSocket(instanceDir))) return false;
   try {
     // A link, because it fails where a name is taken: another server may have been faster, and something hostile run since.
-    await link(bornSocket(instanceDir), keeperSocket(instanceDir));
-    await unlink(bornSocket(instanceDir));
+    linkSync(bornSocket(instanceDir), keeperSocket(instanceDir));
+    unlinkSync(bornSocket(instanceDir));
     return true;
   } catch (error) {
     // Moved by another call, or the directory is just being removed: the next look tells.
@@ -36,11 +36,6 @@ export async function secureSocket(instanceDir: string): Promise<boolean> {
 }
 
 /** Itself, not by a link. */
-async function isSocket(path: string): Promise<boolean> {
-  try {
-    return (await lstat(path)).isSocket();
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return false;
-    throw error;
-  }
+function isSocket(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false;
 }

@@ -17,12 +17,14 @@ import { type Marker, printMarker } from "./marker.ts";
 import { legacyIdOf, nameOf } from "./name.ts";
 import { placeOf, readBootId } from "./place.ts";
 import { exists } from "./remove-tree.ts";
+import type { SharedFiles } from "./shared-files.ts";
 
 export interface LaunchContext {
   readonly layout: Layout;
   /** Where the keeper's bundle comes from. */
   readonly keeperBundle: string;
   readonly cgroups: CgroupHost;
+  readonly shared: SharedFiles;
   readonly allowedMounts: readonly AllowedMount[];
   readonly now: number;
   readonly signal: AbortSignal;
@@ -39,9 +41,9 @@ export async function beginLaunch(
 ): Promise<Bun.Subprocess | undefined> {
   const { layout } = context;
   const network = plan.spec.network ?? "full";
-  await makeLayout(layout);
+  makeLayout(layout);
   const holder = await holderOf(layout, ref);
-  await assertOurs(holder, ref, layout);
+  assertOurs(holder, ref, layout);
   if (holder.kind === "known" && (await wasStarted(layout, ref))) return undefined;
 
   const rules = { allowed: context.allowedMounts, dataDir: layout.dataDir, asRoot: false };
@@ -50,11 +52,11 @@ export async function beginLaunch(
   const { lifetimeSeconds, fence, hostname } = plan;
   const marker: Marker = { ref, createdAt: context.now, lifetimeSeconds, fence };
   const { bundle, disk } = await makePlace(marker, limits, context);
-  await makeGroups(limits.groups);
+  makeGroups(limits, disk.uid);
   const instance = instanceDir(layout, ref);
   const memoryCgroup = limits.memoryDir;
   const { uid } = disk;
-  await writeInputs(instance, { uid, network, hostname, boot: bootOf(ref, plan, memoryCgroup) });
+  writeInputs(instance, { uid, network, hostname, boot: bootOf(ref, plan, memoryCgroup) });
 
   const text = printMarker({ ...marker, place: placeOf(layout.dataDir) ?? null });
   const view = {
@@ -62,6 +64,7 @@ export async function beginLaunch(
     hostname,
     marker: text,
     bundle,
+    shared: context.shared.refresh(),
     disk: disk.dir,
     instance,
     network,
@@ -69,8 +72,8 @@ export async function beginLaunch(
     mounts,
     tmpfs: plan.spec.tmpfs ?? {},
   };
-  const cgroups = limits.groups.map((group) => group.dir);
-  return startLauncher({ view, uid, cgroups, limitsPrefix: limits.prefix });
+  const { joins, startIn, prefix: limitsPrefix } = limits;
+  return startLauncher({ view, uid, joins, startIn, limitsPrefix });
 }
 
 /** The disk, and the instance's directory with its identity: from then on its bundle is in use. */
@@ -95,12 +98,12 @@ function makePlace(
 
 /** Or is being started right now, by the launcher of a server that has died: what it is about to read stays as it is. */
 async function wasStarted(layout: Layout, ref: InstanceRef): Promise<boolean> {
-  const isClaimed = await exists(join(instanceDir(layout, ref), CLAIM));
+  const isClaimed = exists(join(instanceDir(layout, ref), CLAIM));
   return isClaimed || (await findHere(layout, ref)).length > 0;
 }
 
 /** The name is free, or it is that very instance's from an earlier call. */
-async function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): Promise<void> {
+function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): void {
   if (ref.instanceId === legacyIdOf(nameOf(ref))) {
     throw new HoldfastError(
       "invalid_argument",
@@ -111,7 +114,7 @@ async function assertOurs(holder: Holder, ref: InstanceRef, layout: Layout): Pro
       },
     );
   }
-  const isFree = holder.kind === "nobody" && !(await exists(instanceDir(layout, ref)));
+  const isFree = holder.kind === "nobody" && !exists(instanceDir(layout, ref));
   if (isFree || (holder.kind === "known" && mayBe(holder, ref))) return;
   throw new HoldfastError("already_exists", `${nameOf(ref)} is already the name of something else`, {
     hint: "Launch the next generation; what is there was left alone.",

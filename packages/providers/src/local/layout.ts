@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { isRoot } from "./host-user.ts";
 import { makeDir } from "./owned-files.ts";
@@ -11,7 +11,8 @@ import { makeDir } from "./owned-files.ts";
  *     uids/<uid>                a claim on a host user id; its content is the sandbox that holds it
  *     sandboxes/<sandbox>/      the disk: disk.json, workspace/, home/, state/
  *     snapshots/<snapshot>/     a copy of a disk: snapshot.json, workspace/, home/
- *     instances/<name>/         one instance: identity.json, keeper.pid, socket/, run/, tmp/, etc/, launch.log
+ *     instances/<name>/         one instance: identity.json, keeper.pid, socket/, run/, tmp/, hosts, hostname, launch.log
+ *     shared/                   what all of them see alike: `shared-files.ts`
  *     locks                     one file; places in it are locked by whoever works on a sandbox
  */
 export interface Layout {
@@ -21,6 +22,7 @@ export interface Layout {
   readonly sandboxes: string;
   readonly instances: string;
   readonly snapshots: string;
+  readonly shared: string;
   readonly locks: string;
 }
 
@@ -32,14 +34,15 @@ export function layoutOf(dataDir: string): Layout {
     sandboxes: join(dataDir, "sandboxes"),
     instances: join(dataDir, "instances"),
     snapshots: join(dataDir, "snapshots"),
+    shared: join(dataDir, "shared"),
     locks: join(dataDir, "locks"),
   };
 }
 
 /** May be called twice. Root's sandboxes run under other users: they may pass through, but not look around. */
-export async function makeLayout(layout: Layout): Promise<void> {
+export function makeLayout(layout: Layout): void {
   const mode = isRoot() ? 0o711 : 0o700;
   const { dataDir, keepers, uids, sandboxes, instances, snapshots } = layout;
-  await mkdir(dataDir, { recursive: true });
-  for (const dir of [dataDir, keepers, uids, sandboxes, instances, snapshots]) await makeDir(dir, { mode });
+  mkdirSync(dataDir, { recursive: true });
+  for (const dir of [dataDir, keepers, uids, sandboxes, instances, snapshots]) makeDir(dir, { mode });
 }

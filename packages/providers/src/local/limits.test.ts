@@ -14,6 +14,8 @@ test("limits that cannot be enforced are reported, and refused where they are re
   expect(planLimits("hf-a-g1", { cpus: 1 }, none)).toEqual({
     report: { state: "unavailable", detail: "no way" },
     groups: [],
+    joins: [],
+    startIn: undefined,
     prefix: [],
     memoryDir: undefined,
   });
@@ -39,6 +41,8 @@ test("with cgroup v2 one group has every limit", () => {
         },
       },
     ],
+    joins: [],
+    startIn: "/cg/holdfast/hf-a-g1",
     prefix: [],
     memoryDir: "/cg/holdfast/hf-a-g1",
   });

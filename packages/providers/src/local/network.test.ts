@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Machine } from "../../fixtures/machine.ts";
 import { fullNetworkProblem } from "./network.ts";
@@ -62,6 +63,37 @@ test.if(isFull)("nothing of the network outlives the sandbox", async () => {
   await machine.crash(ref);
   expect((await machine.provider.observe(ref, AbortSignal.timeout(5_000))).state).toBe("absent");
   expect(processes.filter(isAlive)).toEqual([]);
+  await machine.clear();
+});
+
+/** A launch on a machine where `ip` is this script. */
+async function launchWith(script: string): Promise<ReturnType<Machine["newRef"]>> {
+  const bin = join(machine.dir, "bin");
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, "ip"), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const before = process.env.PATH;
+  process.env.PATH = `${bin}:${before}`;
+  try {
+    return await machine.launch({ network: "full" });
+  } finally {
+    process.env.PATH = before;
+  }
+}
+
+test.if(isFull)("a network that cannot be closed off from the host is never used", async () => {
+  for (const script of ["echo cannot >&2; exit 2", 'test "$1" != -6 || { echo cannot >&2; exit 2; }']) {
+    await expect(launchWith(script)).rejects.toMatchObject({
+      code: "launch_failed",
+      message: expect.stringMatching(/could not be closed off:[\s\S]*cannot/),
+    });
+  }
+  await machine.clear();
+});
+
+test.if(isFull)("a launch is not over before its network is closed off", async () => {
+  const ref = await launchWith(`sleep 0.3; exec ${Bun.which("ip")} "$@"`);
+  const { stdout } = await machine.run(ref, "ip", "route", "show", "type", "unreachable");
+  expect(stdout).toContain("unreachable");
   await machine.clear();
 });
 

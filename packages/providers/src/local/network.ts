@@ -17,9 +17,8 @@ const TUN = "/dev/net/tun";
  */
 const NAMESERVER = "169.254.1.1";
 
-export function nameserverOf(network: "none" | "full"): string | undefined {
-  return network === "full" ? NAMESERVER : undefined;
-}
+/** In a `resolv.conf`. */
+export const nameserverLine = `nameserver ${NAMESERVER}\n`;
 
 /** What keeps `full` from working here, or `undefined`. */
 export function fullNetworkProblem(): { detail: string; remedy: string } | undefined {
@@ -50,13 +49,17 @@ export function assertFullNetwork(): void {
 
 /**
  * A device node that only root may open does not help the sandbox's user. Root makes one that it may, in a mount
- * namespace of its own, so that nothing changes for the host.
+ * namespace of its own, so that nothing changes for the host. `prefix`: a command that starts a shell in one; `script`:
+ * what that shell does.
  */
-export function ownTunNode(name: string): string[] {
-  if (!isRoot() || openToAll(statSync(TUN).mode)) return [];
-  const script = `${programPath("mount")} -t tmpfs -o mode=0755 tmpfs /dev/net &&
-    ${programPath("mknod")} -m 0666 ${TUN} c 10 200 && exec "$@"`;
-  return [programPath("unshare"), "-m", "--propagation", "private", programPath("sh"), "-c", script, name];
+export function ownTunNode(): { prefix: string[]; script: string } | undefined {
+  if (!isRoot() || openToAll(statSync(TUN).mode)) return undefined;
+  const mount = `${programPath("mount")} -t tmpfs -o mode=0755 tmpfs /dev/net`;
+  const mknod = `${programPath("mknod")} -m 0666 ${TUN} c 10 200`;
+  return {
+    prefix: [programPath("unshare"), "-m", "--propagation", "private"],
+    script: `${mount} && ${mknod} || exit 1`,
+  };
 }
 
 /** Makes the namespace and starts what follows in it. No port is opened on the host, in either direction. */

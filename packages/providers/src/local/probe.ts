@@ -91,7 +91,7 @@ async function namespaceRemedy(stderr: string): Promise<string> {
 
 async function checkDataDir(layout: Layout): Promise<Check> {
   const name = "data dir";
-  await makeLayout(layout);
+  makeLayout(layout);
   const stderr = await failureOf([...asSandboxUser(), programPath("sh"), "-c", 'cd "$0"', layout.instances]);
   if (stderr === undefined) return found(name, layout.dataDir);
   return {

@@ -24,6 +24,7 @@ import { probeHost } from "./probe.ts";
 import { untilReady } from "./ready.ts";
 import { Restores } from "./restores.ts";
 import { SandboxLocks } from "./sandbox-locks.ts";
+import { SharedFiles } from "./shared-files.ts";
 import { createSnapshotVault } from "./snapshot-vault.ts";
 import { stopInstance } from "./stop.ts";
 import { namingStorage } from "./storage.ts";
@@ -43,6 +44,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
   const layout = layoutOf(dataDir);
   const locks = new SandboxLocks(layout);
   const cgroups = once(findCgroupHost);
+  const shared = new SharedFiles(layout);
   const restores = new Restores({ layout, locks });
   let capabilities: Capabilities | undefined;
   // One lock for the sandbox: its disk is made under it, and removed under the same one.
@@ -61,16 +63,17 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
     async launch(ref, plan, signal) {
       // Before anything is made.
       assertSupported(plan.spec);
-      if ((plan.spec.network ?? "full") === "full") assertFullNetwork();
+      const network = plan.spec.network ?? "full";
+      if (network === "full") assertFullNetwork();
       const { fromSnapshot } = plan;
       if (fromSnapshot !== undefined) {
         const look = () => restores.progress(ref);
         await tellingOf(plan, look, () => restores.until(ref, fromSnapshot, signal));
       }
-      const machine = { layout, keeperBundle, allowedMounts, cgroups: await cgroups() };
+      const machine = { layout, keeperBundle, allowedMounts, shared, cgroups: await cgroups() };
       const context = { ...machine, signal, now: Date.now() };
       const launcher = await alone(ref, signal, () => beginLaunch(ref, plan, context));
-      await untilReady(ref, { layout, launcher: launcher?.exited, signal });
+      await untilReady(ref, { layout, launcher: launcher?.exited, network, signal });
       if (launcher !== undefined) await noteKeeperBelow(launcher.pid, layout, ref);
     },
     observe: (ref, signal) => observeInstance(ref, { layout, signal }),

@@ -1,92 +1,50 @@
-import { existsSync, type FSWatcher, watch } from "node:fs";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { connect } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { InstanceRef } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 import { isCode } from "./atomic-file.ts";
 import { findHere } from "./here.ts";
 import { instanceDir } from "./identity.ts";
 import { removeBootFile } from "./instance-dir.ts";
-import { bornSocket, keeperSocket, secureSocket } from "./keeper-socket.ts";
-import { LOG } from "./launcher.ts";
+import { files, LOG } from "./launcher.ts";
 import type { Layout } from "./layout.ts";
+import { accepts, SocketNews } from "./socket-news.ts";
 
 /** A keeper answers some 50 ms after its start; a machine that swaps may need a hundred times that, and not more. */
 const READY_TIMEOUT_MS = 30_000;
-/** Between its socket's name and its first answer a keeper needs less than this; nothing tells us that moment. */
-const ANSWER_PAUSE_MS = 1;
 /** How often we look for ourselves, for what nothing tells us: the end of a launcher that another server started. */
 const LOOK_PAUSE_MS = 50;
 
+export interface Launched {
+  readonly layout: Layout;
+  readonly launcher: Promise<unknown> | undefined;
+  readonly network: "none" | "full";
+  readonly signal: AbortSignal;
+}
+
 /** Returns once the keeper answers; throws once nothing is left that could become one. */
-export async function untilReady(
-  ref: InstanceRef,
-  options: { layout: Layout; launcher: Promise<unknown> | undefined; signal: AbortSignal },
-): Promise<void> {
+export async function untilReady(ref: InstanceRef, options: Launched): Promise<void> {
   const dir = instanceDir(options.layout, ref);
   const deadline = performance.now() + READY_TIMEOUT_MS;
-  using news = new SocketNews(join(dir, "run"), options.launcher);
-  while (!(await accepts(dir))) {
+  using news = new SocketNews(dir, options.launcher);
+  while (!((await accepts(dir)) && isClosedOff(dir, options.network))) {
     options.signal.throwIfAborted();
     // Once more after the look: the keeper may have come up in between.
     if (news.mayHaveEnded && (await findHere(options.layout, ref)).length === 0 && !(await accepts(dir))) {
       throw await launchFailed(dir, "it ended before its keeper answered");
     }
+    if (existsSync(join(dir, files.leftOpen)))
+      throw await launchFailed(dir, "its network could not be closed off");
     if (performance.now() > deadline) throw await launchFailed(dir, "its keeper did not answer in time");
-    if (existsSync(bornSocket(dir))) await sleep(ANSWER_PAUSE_MS, undefined, { signal: options.signal });
-    else await news.next(LOOK_PAUSE_MS);
+    await news.next(LOOK_PAUSE_MS);
   }
-  await removeBootFile(dir);
+  removeBootFile(dir);
 }
 
-/** Tells when something happens in an instance's run directory, or its launcher ends. */
-class SocketNews {
-  readonly #watcher: FSWatcher | undefined;
-  #wake: () => void = () => {};
-  #launcherRuns: boolean;
-
-  constructor(dir: string, launcher: Promise<unknown> | undefined) {
-    // The directory may just be removed by a stop; then there is no news, and the look finds nothing.
-    this.#watcher = existsSync(dir) ? watch(dir, () => this.#wake()) : undefined;
-    this.#watcher?.on("error", () => this.#wake());
-    this.#launcherRuns = launcher !== undefined;
-    const ended = (): void => {
-      this.#launcherRuns = false;
-      this.#wake();
-    };
-    launcher?.then(ended, ended);
-  }
-
-  /** False as long as we know better. */
-  get mayHaveEnded(): boolean {
-    return !this.#launcherRuns;
-  }
-
-  async next(atMostMs: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, atMostMs);
-    await promise;
-    clearTimeout(timer);
-  }
-
-  [Symbol.dispose](): void {
-    this.#watcher?.close();
-  }
-}
-
-async function accepts(dir: string): Promise<boolean> {
-  if (!(await secureSocket(dir))) return false;
-  return new Promise((resolve) => {
-    const socket = connect(keeperSocket(dir));
-    const answer = (accepted: boolean): void => {
-      socket.destroy();
-      resolve(accepted);
-    };
-    socket.once("connect", () => answer(true)).once("error", () => answer(false));
-  });
+/** From the host itself; long before its keeper answers, mostly. */
+function isClosedOff(dir: string, network: "none" | "full"): boolean {
+  return network === "none" || existsSync(join(dir, files.closedOff));
 }
 
 async function launchFailed(dir: string, what: string): Promise<HoldfastError> {

@@ -1,6 +1,5 @@
-import { lstat } from "node:fs/promises";
+import { lstatSync } from "node:fs";
 import { HoldfastError } from "@holdfast/protocol";
-import { isCode } from "./atomic-file.ts";
 import { programPath } from "./programs.ts";
 
 /**
@@ -9,15 +8,15 @@ import { programPath } from "./programs.ts";
  * does not do for such depths. May be called twice; nothing may be running in them.
  */
 export async function removeTree(...paths: string[]): Promise<void> {
-  const before = await existing(paths);
+  const before = existing(paths);
   if (before.length === 0) return;
   await run([programPath("rm"), "-rf", "--", ...before]);
-  const left = await existing(before);
+  const left = existing(before);
   if (left.length === 0) return;
   // A plain user cannot enter a directory of mode 000, not even its own. `chmod -R` does not follow links.
   await run([programPath("chmod"), "-R", "u+rwX", "--", ...left]);
   const { stderr } = await run([programPath("rm"), "-rf", "--", ...left]);
-  const [stays] = await existing(left);
+  const [stays] = existing(left);
   if (stays === undefined) return;
   throw new HoldfastError("internal", `cannot remove ${stays}: ${stderr.trim().slice(-400)}`, {
     hint: "Remove it by hand, as the user who owns it or as root, and try again.",
@@ -26,9 +25,8 @@ export async function removeTree(...paths: string[]): Promise<void> {
   });
 }
 
-async function existing(paths: readonly string[]): Promise<string[]> {
-  const there = await Promise.all(paths.map(exists));
-  return paths.filter((_, i) => there[i]);
+function existing(paths: readonly string[]): string[] {
+  return paths.filter(exists);
 }
 
 /** In its last words; what comes before is a name that the work inside has chosen, in quotes. */
@@ -48,12 +46,6 @@ async function run(argv: string[]): Promise<{ stderr: string }> {
   return { stderr };
 }
 
-export async function exists(path: string): Promise<boolean> {
-  try {
-    await lstat(path);
-    return true;
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return false;
-    throw error;
-  }
+export function exists(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -71,7 +71,7 @@ export class Restores {
   async #restore(ref: SandboxRef, snapshotId: string, restore: Restore): Promise<void> {
     const layout = this.#layout;
     const { signal } = restore.end;
-    await makeLayout(layout);
+    makeLayout(layout);
     try {
       await ensureDisk(layout, ref, {
         now: Date.now(),

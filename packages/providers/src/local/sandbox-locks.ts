@@ -39,7 +39,7 @@ export class SandboxLocks {
 
   async #locked<T>(sandboxId: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    if (!existsSync(this.#layout.locks)) await makeLayout(this.#layout);
+    if (!existsSync(this.#layout.locks)) makeLayout(this.#layout);
     return withFileLock({ file: this.#layout.locks, key: sandboxId, mode: "alone", signal }, work);
   }
 }

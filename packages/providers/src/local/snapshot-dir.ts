@@ -37,12 +37,12 @@ export async function makeSnapshot(
   note: SnapshotNote,
   fill: (draft: string) => Promise<SnapshotContent>,
 ): Promise<SnapshotContent> {
-  await makeLayout(layout);
+  makeLayout(layout);
   const draft = draftDir(layout, ref.snapshotId);
   await removeTree(draft);
   try {
-    await makeDir(draft, { mode: 0o711 });
-    for (const { dir } of partsIn(draft)) await makeDir(dir, { mode: 0o700, uid: SNAPSHOT_UID });
+    makeDir(draft, { mode: 0o711 });
+    for (const { dir } of partsIn(draft)) makeDir(dir, { mode: 0o700, uid: SNAPSHOT_UID });
     const content = await fill(draft);
     const { installationId, snapshotId } = ref;
     const found: FoundSnapshot = { ref: { installationId, snapshotId }, note, content };

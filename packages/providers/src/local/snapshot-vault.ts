@@ -139,7 +139,7 @@ function lockOf(snapshotId: string): string {
 
 async function forgetDraft(layout: Layout, sandboxId: string): Promise<void> {
   await removeDiskDraft(layout, sandboxId);
-  if ((await readDisk(layout, sandboxId)) === undefined) await freeUid(layout, sandboxId);
+  if ((await readDisk(layout, sandboxId)) === undefined) freeUid(layout, sandboxId);
 }
 
 /** What was copied, and that it is on the disk. */

@@ -31,24 +31,39 @@ export function observed(options: {
     } finally {
       meters.inFlight.add(-1);
     }
-    const path = templateOf(c);
-    const { method } = c.req;
-    askedFor(c, operation);
-    const status = operation.isSocket ? 101 : c.res.status;
-    operation.answered({ request: requestId, op: names.of(method, path), status }, { method, path });
-    if (!operation.isSocket) await seeOut(c, operation, meters);
+    operation.begunToAnswer();
+    const tell = () => {
+      const path = templateOf(c);
+      const { method } = c.req;
+      askedFor(c, operation);
+      const status = operation.isSocket ? 101 : c.res.status;
+      operation.answered({ request: requestId, op: names.of(method, path), status }, { method, path });
+    };
+    // Whoever reads `body` makes a stream of it, which is fifty times the work.
+    if (c.res.headers.get("content-type")?.startsWith("application/json"))
+      return seeOutLater(c, operation, tell);
+    tell();
+    if (!operation.isSocket) seeOut(c, operation, meters);
   };
 }
 
-/** Until the last byte of the answer. One that is there already has its length; one that streams is counted. */
-async function seeOut(c: Context<AppEnv>, operation: Operation, meters: Meters): Promise<void> {
+/** Of an answer that is there as a whole. Nobody should wait for what is told of it. */
+function seeOutLater(c: Context<AppEnv>, operation: Operation, tell: () => void): void {
+  const copy = c.res.clone();
+  setImmediate(async () => {
+    tell();
+    operation.sent((await copy.blob()).size);
+    operation.end();
+  });
+}
+
+/** Until the last byte of an answer that streams. */
+function seeOut(c: Context<AppEnv>, operation: Operation, meters: Meters): void {
   const answer = c.res;
-  // Whoever reads `body` makes a stream of it, which is fifty times the work.
-  if (answer.headers.get("content-type")?.startsWith("application/json")) {
-    operation.sent((await answer.clone().blob()).size);
-    return operation.end();
+  if (answer.body === null) {
+    operation.end();
+    return;
   }
-  if (answer.body === null) return operation.end();
   meters.openStreams.add(1);
   let isOver = false;
   // Bun cancels a body that has ended, too.

@@ -21,6 +21,7 @@ export class Operation {
   readonly #log: Log;
   readonly #meters: Meters;
   readonly #startedAt = performance.now();
+  #answerMs = 0;
   #bytesIn = 0;
   #bytesOut = 0;
   #sandbox: { sandbox?: string; generation?: number } = {};
@@ -50,6 +51,11 @@ export class Operation {
 
   get ms(): number {
     return performance.now() - this.#startedAt;
+  }
+
+  /** What is told of its time ends here, whenever it is told. */
+  begunToAnswer(): void {
+    this.#answerMs = this.ms;
   }
 
   /** The sandbox that answered, and which incarnation of it. */
@@ -98,11 +104,12 @@ export class Operation {
   answered(told: Told, route: { method: string; path: string }): void {
     this.#told = told;
     this.#meters.requests.add(1, route.method, route.path, String(told.status));
-    this.#meters.requestSeconds.observe(this.ms / 1000, route.method, route.path);
+    const ms = this.#answerMs;
+    this.#meters.requestSeconds.observe(ms / 1000, route.method, route.path);
     if (this.#commandMs !== undefined) {
-      this.#meters.execSeconds.observe(this.ms / 1000);
+      this.#meters.execSeconds.observe(ms / 1000);
       // A command that was attached to began before this request.
-      this.#meters.execOverheadSeconds.observe(Math.max(0, this.ms - this.#commandMs) / 1000);
+      this.#meters.execOverheadSeconds.observe(Math.max(0, ms - this.#commandMs) / 1000);
     }
     if (this.#over) this.#tell(told);
   }

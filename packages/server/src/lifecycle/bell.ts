@@ -1,14 +1,14 @@
-import type { Clock, Store } from "@holdfast/core";
+import { type Change, type Clock, isSpare, type Ledger, type Store } from "@holdfast/core";
 
 /** Tells those who wait that something about a sandbox was written. A hint: what is true is in the store. */
 export class Bell {
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /** Told of every ring. */
+  /** Told of every ring about a sandbox; of a spare nobody knows. */
   onRing: ((sandboxId: string) => void) | undefined;
 
-  ring(sandboxId: string): void {
-    this.onRing?.(sandboxId);
+  ring(sandboxId: string, { isSpare = false } = {}): void {
+    if (!isSpare) this.onRing?.(sandboxId);
     for (const key of [sandboxId, ANY]) {
       const waiting = this.#waiting.get(key);
       this.#waiting.delete(key);
@@ -37,16 +37,19 @@ const ANY = "";
 
 /** The store, with a ring after every write to a sandbox's rows, or to its snapshots'. */
 export function withBell(store: Store, bell: Bell): Store {
-  const ringing = async <T>(sandboxId: string, write: Promise<T>): Promise<T> => {
+  const ringing = async <T>(sandboxId: string, write: Promise<T>, isSpare = false): Promise<T> => {
     const written = await write;
-    bell.ring(sandboxId);
+    bell.ring(sandboxId, { isSpare });
     return written;
   };
   const writes: Partial<Store> = {
-    insertSandbox: (row, options) => ringing(row.id, store.insertSandbox(row, options)),
+    insertSandbox: (row, options) => ringing(row.id, store.insertSandbox(row, options), isSpare(row)),
+    give: (spare, ...rest) => ringing(spare.sandboxId, store.give(spare, ...rest)),
     reserve: (before, ...rest) => ringing(before.sandboxId, store.reserve(before, ...rest)),
-    save: (before, ...rest) => ringing(before.sandboxId, store.save(before, ...rest)),
-    bury: (before, options) => ringing(before.sandboxId, store.bury(before, options)),
+    save: (before, change, ticket) =>
+      ringing(before.sandboxId, store.save(before, change, ticket), staysSpare(before, change)),
+    bury: (before, options) =>
+      ringing(before.sandboxId, store.bury(before, options), isSpare(before.sandbox)),
     insertSnapshot: (row, options) => ringing(row.sandboxId, store.insertSnapshot(row, options)),
     saveSnapshot: (before, change) => ringing(before.sandboxId, store.saveSnapshot(before, change)),
     forgetSnapshot: (before) => ringing(before.sandboxId, store.forgetSnapshot(before)),
@@ -57,4 +60,8 @@ export function withBell(store: Store, bell: Bell): Store {
       return typeof own === "function" ? (own as (...args: never[]) => unknown).bind(target) : own;
     },
   });
+}
+
+function staysSpare({ sandbox }: Ledger, change: Change): boolean {
+  return sandbox !== undefined && isSpare({ ...sandbox, ...change.sandbox });
 }

@@ -3,7 +3,7 @@ import { HoldfastError } from "@holdfast/protocol";
 import { checkClaim, hashOf, held, lost, standingClaim } from "./claims.ts";
 import { within } from "./deadline.ts";
 import type { Keepers } from "./keepers.ts";
-import type { NewId } from "./waker.ts";
+import type { NewId } from "./new-lease.ts";
 
 /** A keeper that does not hear of a claim in time learns its number from the holder's first call. */
 const TELL_MS = 5_000;

@@ -2,14 +2,17 @@ import {
   cameAlive,
   type Holding,
   isMissing,
+  isSpare,
   type KeeperControl,
   type Lease,
   lookAgain,
   type Observation,
   tryAgain,
+  wasGivenAway,
   wasPaused,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import { admissionOf } from "./admission.ts";
 import { sayClaim } from "./claim-desk.ts";
 import { type EffectDeps, isUnreachable, messageOf, orderStop, providerOf, refOf } from "./effects.ts";
 import { type Shift, TicketLost } from "./shift.ts";
@@ -32,7 +35,10 @@ export async function connect(holding: Holding, lease: Lease, shift: Shift, deps
     if (seen.isPaused && (lease.phase === "live" || lease.phase === "paused"))
       return await rests(holding, lease, { seen, shift }, deps);
     await shift.act({ ms: CONNECT_MS }, () => reach(holding, lease, seen, deps));
-    await store.save(holding, cameAlive({ ...holding, lease }, seen, await store.now()), shift.ticket);
+    const alive = cameAlive({ ...holding, lease }, seen, await store.now());
+    const saved = await store.save(holding, alive, shift.ticket);
+    // It may have been given away meanwhile: its keeper must be told again whose it is.
+    if (saved === undefined && isSpare(holding.sandbox)) deps.keepers.drop(lease.instanceId);
   } catch (error) {
     if (error instanceof TicketLost) throw error;
     if (isUnreachable(error)) await hosts.missed(lease.provider, error);
@@ -103,21 +109,13 @@ function reach(
 }
 
 async function admit(link: KeeperControl, holding: Holding, lease: Lease, deps: EffectDeps): Promise<void> {
-  const { instanceId, generation, fence } = lease;
+  const { instanceId } = lease;
   const info = await link.info();
   if (info.instanceId !== instanceId) throw new Error(`another instance answered: ${info.instanceId}`);
   await assertStillWanted(holding, deps);
   await assertClaimsKnown(holding, info.claimFence ?? 0, deps);
-  const { lifetimeSeconds, maxLifetimeSeconds } = holding.sandbox.policy;
-  const { orphanLimitSeconds } = deps;
-  await link.admit({
-    instanceId,
-    generation,
-    fence,
-    lifetimeSeconds,
-    maxLifetimeSeconds,
-    orphanLimitSeconds,
-  });
+  if (isSpare(holding.sandbox) && info.isOwned === true) await assertNobodys(holding, lease, deps);
+  await link.admit(admissionOf(holding.sandbox, lease, deps));
   await sayClaim(link, holding.sandbox);
 }
 
@@ -138,4 +136,10 @@ async function assertClaimsKnown(holding: Holding, seen: number, { store }: Effe
   const entries = [{ type: "claim_fence_raised", cause: "restored_rows", detail: { claimFence } }];
   await store.save(holding, { sandbox: { claimFence }, entries });
   throw new HoldfastError("fence_stale", "the rows had forgotten claims that its keeper knows of");
+}
+
+/** Rows that were restored may have forgotten whose it is. They learn it here, and the next attempt finds them so. */
+async function assertNobodys(holding: Holding, lease: Lease, { store }: EffectDeps): Promise<never> {
+  await store.save(holding, wasGivenAway({ ...holding, lease }));
+  throw new HoldfastError("fence_stale", "the rows had forgotten that this one was given away");
 }

@@ -23,6 +23,7 @@ import { Hosts } from "./hosts.ts";
 import { Jobs } from "./jobs.ts";
 import { Keepers } from "./keepers.ts";
 import { Lanes } from "./lanes.ts";
+import type { NewId } from "./new-lease.ts";
 import { Ports } from "./ports.ts";
 import { Queue } from "./queue.ts";
 import { Reconciler } from "./reconciler.ts";
@@ -31,9 +32,10 @@ import { Sandboxes } from "./sandboxes.ts";
 import { SnapshotArchives } from "./snapshot-archives.ts";
 import { SnapshotTender } from "./snapshot-tender.ts";
 import { Snapshots } from "./snapshots.ts";
+import { Spares } from "./spares.ts";
 import { Sweeper } from "./sweeper.ts";
 import { Turns } from "./turns.ts";
-import type { Around, NewId } from "./waker.ts";
+import type { Around } from "./waker.ts";
 import { Watcher } from "./watcher.ts";
 import { activityOf, explain } from "./why.ts";
 
@@ -48,6 +50,8 @@ export interface LifecycleConfig extends RoomConfig {
   readonly defaultBecause?: string | undefined;
   /** A keeper that is busy and has no server ends after this much time. */
   readonly orphanLimitSeconds: number;
+  /** How many instances may be launched ahead. */
+  readonly spares: number;
 }
 
 export interface LifecycleDeps<Link extends KeeperControl> {
@@ -98,6 +102,7 @@ export class Lifecycle<Link extends KeeperControl> {
   readonly #room: Room;
   readonly #jobs: Jobs;
   readonly #bound: BoundToServer;
+  readonly #spares: Spares;
   readonly #watcher: Watcher;
   readonly #closing = new AbortController();
 
@@ -116,9 +121,14 @@ export class Lifecycle<Link extends KeeperControl> {
     const tender = new SnapshotTender({ ...parts, snapshots, owner });
     const jobs = new Jobs({ store, sweeper, tender, log });
     const lanes = new Lanes(CALLS_AT_A_TIME);
-    const queue = new Queue({ clock, bell });
     const closing = this.#closing.signal;
     const { orphanLimitSeconds, defaultProvider } = config;
+    const spares = new Spares({
+      ...{ ...parts, newId, closing, orphanLimitSeconds, most: config.spares },
+      ...{ room, kick },
+      settle: (sandboxId) => this.reconciler.settle(sandboxId),
+    });
+    const queue = new Queue({ clock, bell, makeRoom: () => spares.makeRoom() });
     const reconciler = new Reconciler({
       ...parts,
       afterAbsence: () => absence.giveBack(),
@@ -144,6 +154,7 @@ export class Lifecycle<Link extends KeeperControl> {
       bell,
       newId,
       claims,
+      spares,
       around: deps.around,
       wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
@@ -161,6 +172,7 @@ export class Lifecycle<Link extends KeeperControl> {
     this.#room = room;
     this.#jobs = jobs;
     this.#bound = new BoundToServer({ store });
+    this.#spares = spares;
     const look = (sandboxId: string) => this.look(sandboxId);
     this.#watcher = new Watcher({ ...parts, random, closing, look });
   }
@@ -201,10 +213,10 @@ export class Lifecycle<Link extends KeeperControl> {
     await this.reconciler.settle(sandboxId);
   }
 
-  /** Ends those that end with their server. Before `stop`: it needs everything that the server can do. */
+  /** Ends those that end with their server, and the spares. Before `stop`: it needs everything that the server can do. */
   async endBound({ ms }: { ms: number }): Promise<void> {
     const settle = (sandboxId: string) => this.reconciler.settle(sandboxId);
-    await this.#bound.end({ settle, clock: this.#deps.clock, ms });
+    await Promise.all([this.#bound.end({ settle, clock: this.#deps.clock, ms }), this.#spares.end()]);
   }
 
   /** Begins nothing more; what is under way is left for the next start. */
@@ -215,6 +227,7 @@ export class Lifecycle<Link extends KeeperControl> {
   /** Waits for what is under way, and lets go of every keeper. */
   async close(): Promise<void> {
     this.stop();
+    await this.#spares.close();
     await this.reconciler.close();
     await this.#watcher.close();
     this.#keepers.close();

@@ -1,8 +1,8 @@
 import type { Change, ExposedPort, Holding, KeeperControl, Store } from "@holdfast/core";
 import { type ExposePort, HoldfastError } from "@holdfast/protocol";
+import type { NewId } from "./new-lease.ts";
 import { type Asked, deleting } from "./refusals.ts";
 import type { Sandboxes } from "./sandboxes.ts";
-import type { NewId } from "./waker.ts";
 
 /** All of them are in the sandbox's row. */
 const MOST_PORTS = 100;

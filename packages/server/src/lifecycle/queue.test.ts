@@ -9,7 +9,7 @@ const full = () => new HoldfastError("capacity_exhausted", "all slots are taken"
 function aHotel(rooms: number) {
   const clock = new HandClock();
   const bell = new Bell();
-  const queue = new Queue({ clock, bell });
+  const queue = new Queue({ clock, bell, makeRoom: async () => false });
   const guests: string[] = [];
   let asked = 0;
   const enter = (name: string, ms: number) =>

@@ -29,6 +29,7 @@ import type { Bell } from "./bell.ts";
 import type { ClaimDesk } from "./claim-desk.ts";
 import { checkClaim } from "./claims.ts";
 import type { Keepers } from "./keepers.ts";
+import { type NewId, newLease } from "./new-lease.ts";
 import { pausing } from "./pause.ts";
 import type { Queue } from "./queue.ts";
 import type { Reconciler } from "./reconciler.ts";
@@ -48,9 +49,10 @@ import {
   sameSpec,
 } from "./refusals.ts";
 import type { Room } from "./room.ts";
+import type { Spares } from "./spares.ts";
 import { checkSupported } from "./supported.ts";
 import { withUse } from "./use.ts";
-import { type Around, claimOf, type InUse, type NewId, Waker } from "./waker.ts";
+import { type Around, claimOf, type InUse, Waker } from "./waker.ts";
 
 /** A follower of a quiet timeline is told that it is quiet, so that a proxy does not cut it off. */
 const QUIET_MS = 15_000;
@@ -71,6 +73,7 @@ export interface SandboxesDeps<Link extends KeeperControl> {
   /** Whether the times in what was read, or is about to be written, are those of a clock that was set since. */
   readonly wasAbsent: (readAt: number) => Promise<boolean>;
   readonly claims: Pick<ClaimDesk, "lapsed">;
+  readonly spares: Spares;
   readonly around?: Around | undefined;
 }
 
@@ -89,7 +92,7 @@ export class Sandboxes<Link extends KeeperControl> {
     request: CreateSandbox,
     options: { idempotencyKey?: string; queueMs?: number } = {},
   ): Promise<Holding> {
-    const { store, room, queue, newId, wasAbsent } = this.#deps;
+    const { store, newId, spares } = this.#deps;
     const { name, ...rest } = request;
     const { spec, policy } = parts(rest);
     const { fromSnapshot = null } = spec;
@@ -107,16 +110,7 @@ export class Sandboxes<Link extends KeeperControl> {
       ...{ labels: request.labels ?? {}, restoresFrom: snapshot?.id ?? fromSnapshot },
       diskHistory: beginsWithout(snapshot === undefined ? [] : lossesIn(snapshot)),
     };
-    return queue.run(options.queueMs ?? 0, async () => {
-      await wasAbsent(await store.now());
-      const row = newSandbox(asked, await store.now());
-      return store.insertSandbox(row, {
-        ...(options.idempotencyKey !== undefined && { idempotencyKey: options.idempotencyKey }),
-        entry: { type: "created", detail: { name: row.name, provider: row.provider } },
-        lease: await this.#waker.newLease(row, row.createdAt),
-        rules: await room.rules(provider.kind),
-      });
-    });
+    return spares.during(() => this.#insert(asked, provider, options));
   }
 
   /** Get or create. Safe between any number of callers: the name is unique in the store. */
@@ -234,8 +228,8 @@ export class Sandboxes<Link extends KeeperControl> {
   }
 
   /** Makes it run, after `create` or `ensure`. */
-  wake(holding: Holding, asked: Asked = {}): Promise<InUse<Link>> {
-    return this.#waker.wake(holding, asked);
+  async wake(holding: Holding, asked: Asked = {}): Promise<InUse<Link>> {
+    return this.#waker.connected(holding, asked) ?? this.#waker.wake(holding, asked);
   }
 
   begin(holding: Holding): Promise<Holding> {
@@ -338,6 +332,30 @@ export class Sandboxes<Link extends KeeperControl> {
       reconciler.kick(holding.sandboxId);
       return saved as Holding;
     }
+  }
+
+  /** A spare that waits for just this, or a new one. */
+  #insert(
+    asked: Parameters<typeof newSandbox>[0],
+    { kind }: Provider,
+    options: { idempotencyKey?: string; queueMs?: number },
+  ): Promise<Holding> {
+    const { store, room, queue, wasAbsent, spares } = this.#deps;
+    const key = options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey };
+    return queue.run(options.queueMs ?? 0, async () => {
+      await wasAbsent(await store.now());
+      const row = newSandbox(asked, await store.now());
+      const rules = await room.rules(kind);
+      const made =
+        (await spares.give(row, { ...key, rules })) ??
+        (await store.insertSandbox(row, {
+          ...{ ...key, rules },
+          entry: { type: "created", detail: { name: row.name, provider: kind } },
+          lease: await newLease(row, row.createdAt, this.#deps),
+        }));
+      spares.want(row);
+      return made;
+    });
   }
 
   async #running(holding: Holding, asked: Asked): Promise<InUse<Link>> {

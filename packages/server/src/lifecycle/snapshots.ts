@@ -19,10 +19,10 @@ import { type CreateSnapshot, HoldfastError, type SnapshotOrigin } from "@holdfa
 import type { Log } from "../log.ts";
 import { within } from "./deadline.ts";
 import { messageOf, providerOf } from "./effects.ts";
+import type { NewId } from "./new-lease.ts";
 import { deleting, noSuchSnapshot } from "./refusals.ts";
 import type { Room } from "./room.ts";
 import { BUSY_MS, foundNothing, SnapshotWork } from "./snapshot-work.ts";
-import type { NewId } from "./waker.ts";
 
 /** To list, or to remove: a large one takes more than one call, and what was removed stays removed. */
 const CALL_MS = 40_000;

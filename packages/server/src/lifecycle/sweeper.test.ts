@@ -104,6 +104,20 @@ test("scenario 42: restored rows take no generation twice, and what is newer blo
   expect((await world.server.sandboxes.use("one")).holding.sandbox.generation).toBe(8);
 });
 
+test("scenario 42: what is newer has its time also if it could not be written down at first", async () => {
+  const { sandboxId } = await world.server.sandboxes.create({ name: "one" });
+  const newer = await plant({ sandboxId, generation: 5 });
+  const save = world.store.save.bind(world.store);
+  world.store.save = async (before, change, ticket) => {
+    if (change.found !== undefined) throw new Error("disk I/O error");
+    return save(before, change, ticket);
+  };
+  await world.server.sweep({ dryRun: false }).catch(() => undefined);
+  world.store.save = save;
+  await world.clock.pass(57 * MINUTE);
+  expect([runs(newer), (await world.store.find("one"))?.sandbox.generation]).toEqual([true, 5]);
+});
+
 test("whoever deletes a sandbox does not wait for what was left alone in case somebody needs it", async () => {
   const holding = await world.running("one");
   await world.server.sandboxes.stop("one");

@@ -1,4 +1,5 @@
 import {
+  type Change,
   type Clock,
   type Found,
   type FoundDisk,
@@ -190,16 +191,20 @@ export class Sweeper {
     if (isCovered(ledger, found.ref)) return;
     const row = hunted(foundLease(provider, found, ledger.readAt), { ledger, because: "orphan", at });
     const detail = { generation, because, stopsAt: new Date(at).toISOString() };
-    await store.save(ledger, { found: row, entries: [{ type: "orphan_found", cause: "orphan", detail }] });
+    // In one write: with the number alone it would look like one that its sandbox knows nothing of.
+    const raised = raisedTo(ledger, { generation, fence: Math.max(found.fence ?? 0, generation) });
+    await store.save(ledger, {
+      ...raised,
+      found: row,
+      entries: [...(raised.entries ?? []), { type: "orphan_found", cause: "orphan", detail }],
+    });
     kick(sandboxId);
   }
 
   async #raise({ sandboxId, generation, fence }: Extract<SweepAction, { do: "raise" }>): Promise<void> {
     const ledger = await this.#ledger(sandboxId);
-    if (ledger.sandbox === undefined || ledger.sandbox.generation >= generation) return;
-    const raised = { generation, fence: Math.max(fence, ledger.sandbox.fence) };
-    const entries = [{ type: "generation_raised", cause: "restored_rows", detail: raised }];
-    await this.#deps.store.save(ledger, { sandbox: raised, entries });
+    const change = raisedTo(ledger, { generation, fence });
+    if (change.sandbox !== undefined) await this.#deps.store.save(ledger, change);
   }
 
   async #removeDisk(provider: string, { ref }: FoundDisk): Promise<void> {
@@ -252,4 +257,14 @@ function isCovered({ lease, debts }: Ledger, { instanceId }: Pick<Lease, "instan
 function memoryOf(memory: Record<string, unknown>): SweepMemory {
   const { firstSeen, heldBack } = memory as Partial<SweepMemory>;
   return { firstSeen: firstSeen ?? {}, heldBack: heldBack ?? [] };
+}
+
+/** No later instance may have the number of one that there is. */
+function raisedTo({ sandbox }: Ledger, { generation, fence }: Pick<Lease, "generation" | "fence">): Change {
+  if (sandbox === undefined || sandbox.generation >= generation) return {};
+  const raised = { generation, fence: Math.max(fence, sandbox.fence) };
+  return {
+    sandbox: raised,
+    entries: [{ type: "generation_raised", cause: "restored_rows", detail: raised }],
+  };
 }

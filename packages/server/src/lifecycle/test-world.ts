@@ -7,7 +7,7 @@ import {
   type Lease,
   type QuiesceAnswer,
 } from "@holdfast/core";
-import { type CreateSandbox, HoldfastError } from "@holdfast/protocol";
+import { AdmitRequest, type CreateSandbox, HoldfastError } from "@holdfast/protocol";
 import { SqliteStore } from "@holdfast/store";
 import { FakeProvider } from "@holdfast/testkit";
 import { silentLog } from "../log.ts";
@@ -56,6 +56,7 @@ export class TestWorld {
       config: {
         defaultProvider: "fake",
         orphanLimitSeconds: 86_400,
+        spares: 0,
         slots: null,
         tenantQuota: null,
         minFreeDisk: defaultMinFreeDisk,
@@ -63,6 +64,12 @@ export class TestWorld {
       },
     });
   }
+
+  /** As keepers take it. */
+  admit = async (state: ReturnType<FakeProvider["keeperOf"]>, request: AdmitRequest): Promise<void> => {
+    state.admitted = request;
+    state.isOwned ||= !request.spare;
+  };
 
   async running(name: string, request: CreateSandbox = {}): Promise<Holding & { lease: Lease }> {
     const { sandboxes } = this.server;
@@ -97,10 +104,9 @@ export class TestWorld {
       info: async () => ({
         instanceId: this.#ref(name).instanceId,
         claimFence: state().claim?.fence ?? 0,
+        isOwned: state().isOwned,
       }),
-      admit: async (request) => {
-        state().admitted = request;
-      },
+      admit: async (message) => this.admit(state(), AdmitRequest.parse(message)),
       watch: async ({ onEnd }) => this.#watch(this.#ref(name), onEnd),
       quiesce: async ({ lifetimeMs }): Promise<QuiesceAnswer> => {
         const { heldAwakeBy: because, idleForMs } = state();

@@ -7,10 +7,10 @@ import {
   turnsEnded,
 } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
+import type { NewId } from "./new-lease.ts";
 import type { Reconciler } from "./reconciler.ts";
 import type { Asked } from "./refusals.ts";
 import type { Sandboxes } from "./sandboxes.ts";
-import type { NewId } from "./waker.ts";
 
 /** More are a client that forgets to end its turns. */
 const MOST_OPEN = 100;

@@ -1,12 +1,10 @@
 import {
   type Change,
   type Clock,
-  copySizeOf,
   type Holding,
   inTheWay,
   type KeeperControl,
   type Lease,
-  type NewLease,
   resumeOrdered,
   type SandboxRow,
   type Store,
@@ -17,32 +15,19 @@ import type { HoldfastError } from "@holdfast/protocol";
 import type { Bell } from "./bell.ts";
 import { checkClaim } from "./claims.ts";
 import type { Keepers } from "./keepers.ts";
+import { type NewId, newLease } from "./new-lease.ts";
 import type { Queue } from "./queue.ts";
 import type { Reconciler } from "./reconciler.ts";
 import { type Asked, absent, endedMeanwhile, launchFailed, refuseHopeless, stuck } from "./refusals.ts";
 import type { Room } from "./room.ts";
+import type { Spares } from "./spares.ts";
 
-/** From the reservation to an admitted keeper: longer than a ticket, so that a server that dies in it can be replaced. */
-const STARTUP_DEADLINE_MS = 120_000;
-/** A reservation that nobody has acted on by then is given up. */
-const NOT_AFTER_MS = 60_000;
 /** A call that needs a sandbox which is just being stopped, or out of reach, waits so long for that to pass. */
 const PATIENCE_MS = 30_000;
 /** Somebody who needs a quarantined sandbox makes us try at once, but not more often than this. */
 const HURRY_EVERY_MS = 10_000;
 /** How long an order to rest takes to be written, or to be taken back. */
 const QUIESCED_MS = 500;
-/** 10 MB/s: a disk that copies more slowly is out of order. */
-const SLOWEST_COPY_BYTES_PER_MS = 10_000;
-/** Of one that names no limit: what an idle sandbox costs, so that many small ones fit. */
-const DEFAULT_MEMORY_BYTES = 32 * 1024 ** 2;
-/** Room for its logs and its sessions' state; what its work writes shows in the measurement. */
-const DEFAULT_DISK_BYTES = 64 * 1024 ** 2;
-
-/** Ids and secrets, by what they are for. */
-export type NewId = (
-  kind: "sandbox" | "instance" | "secret" | "turn" | "claim" | "snapshot" | "port",
-) => string;
 
 /** Around what a caller waits for, for whoever watches. It does the work exactly once. */
 export type Around = <T>(what: "wake", work: () => Promise<T>) => Promise<T>;
@@ -66,6 +51,7 @@ export interface WakerDeps<Link extends KeeperControl> {
   readonly bell: Bell;
   readonly clock: Clock;
   readonly newId: NewId;
+  readonly spares: Pick<Spares, "during">;
   readonly around?: Around | undefined;
   /** The whole way again, with all its checks. */
   readonly use: (idOrName: string, asked: Asked) => Promise<InUse<Link>>;
@@ -90,8 +76,8 @@ export class Waker<Link extends KeeperControl> {
 
   /** Makes it run: waits for a stop that is under way, then launches. */
   wake(first: Holding, asked: Asked = {}): Promise<InUse<Link>> {
-    const { around } = this.#deps;
-    const work = () => this.#wake(first, asked);
+    const { around, spares } = this.#deps;
+    const work = () => spares.during(() => this.#wake(first, asked));
     return around === undefined ? work() : around("wake", work);
   }
 
@@ -140,34 +126,8 @@ export class Waker<Link extends KeeperControl> {
     const { sandbox } = holding;
     return queue.run(asked.queueMs ?? 0, async () => {
       const rules = await room.rules(sandbox.provider);
-      return store.reserve(holding, await this.newLease(sandbox, await store.now()), rules);
+      return store.reserve(holding, await newLease(sandbox, await store.now(), this.#deps), rules);
     });
-  }
-
-  async newLease(
-    sandbox: Pick<SandboxRow, "id" | "tenantId" | "provider" | "spec" | "restoresFrom">,
-    now: number,
-  ): Promise<NewLease> {
-    const { store, newId } = this.#deps;
-    const { restoresFrom } = sandbox;
-    const snapshot = restoresFrom === null ? undefined : await store.snapshot(restoresFrom);
-    const copyBytes = snapshot === undefined ? 0 : copySizeOf(snapshot);
-    const { memoryMiB, diskMiB } = sandbox.spec.limits ?? {};
-    return {
-      instanceId: newId("instance"),
-      installationId: await store.installationId(),
-      sandboxId: sandbox.id,
-      tenantId: sandbox.tenantId,
-      provider: sandbox.provider,
-      secret: newId("secret"),
-      reservation: {
-        memoryBytes: memoryMiB === undefined ? DEFAULT_MEMORY_BYTES : memoryMiB * 1024 ** 2,
-        diskBytes: (diskMiB === undefined ? DEFAULT_DISK_BYTES : diskMiB * 1024 ** 2) + copyBytes,
-      },
-      createdAt: now,
-      notAfter: now + NOT_AFTER_MS,
-      startupDeadlineAt: now + STARTUP_DEADLINE_MS + Math.ceil(copyBytes / SLOWEST_COPY_BYTES_PER_MS),
-    };
   }
 
   /** A slow ladder is not for somebody who needs the sandbox now. */

@@ -14,6 +14,13 @@ export function meteredStore(store: Store, meters: Meters): Store {
       if (made.sandboxId === row.id) meters.events.add(1, options.entry.type);
       return made;
     },
+    async give(spare, row, options) {
+      const given = await store.give(spare, row, options);
+      if (given === undefined) return undefined;
+      meters.events.add(1, options.entry.type);
+      meters.sparesGiven.add(1, row.provider);
+      return given;
+    },
     async save(before, change, ticket) {
       const saved = await store.save(before, change, ticket);
       if (saved !== undefined) countChange(before, change, meters);

@@ -4,6 +4,12 @@ import { Histogram, type Metric, Value } from "./metric.ts";
 export class Meters {
   // What is there, counted in the rows at each scrape.
   readonly sandboxes = gauge("holdfast_sandboxes", "Sandboxes by what they are doing.", "provider", "state");
+  readonly spares = gauge(
+    "holdfast_spares",
+    "Instances that were launched ahead, and wait for somebody to create a sandbox like them. They are no sandboxes.",
+    "provider",
+    "state",
+  );
   readonly leases = gauge(
     "holdfast_leases",
     "Instances that exist or may exist, by phase. One that is quarantined resists its end.",
@@ -33,6 +39,11 @@ export class Meters {
 
   // What happened to sandboxes, counted as it is written.
   readonly events = counter("holdfast_events_total", "Entries of all timelines.", "type");
+  readonly sparesGiven = counter(
+    "holdfast_spares_given_total",
+    "Sandboxes that were created from a spare, without a launch.",
+    "provider",
+  );
   readonly launches = counter(
     "holdfast_launches_total",
     "Launches that came to an end: live, or failed.",

@@ -12,6 +12,7 @@ afterAll(() => server.close());
 
 async function scrape(): Promise<string> {
   const headers = { Authorization: "Bearer token" };
+  await new Promise((told) => setImmediate(() => setImmediate(told)));
   return (await server.app.request("/metrics", { headers }, {})).text();
 }
 

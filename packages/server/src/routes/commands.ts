@@ -1,7 +1,7 @@
 import { CommandState, Continuity, ExecRequest, SessionCommandState } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { type App, type AppDeps, newApp } from "../app.ts";
+import { type App, type AppDeps, headersUnchecked, newApp } from "../app.ts";
 import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
 import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
@@ -52,7 +52,7 @@ const cancel = createRoute({
 export function commandRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
-  app.openapi(exec, async (c) => {
+  app.openapi(headersUnchecked(app, exec), async (c) => {
     const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
     const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const call = { method: "POST", path: "/exec", body } as const;

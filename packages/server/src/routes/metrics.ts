@@ -17,8 +17,9 @@ export function metricRoutes(deps: AppDeps & { readonly meters: Meters }): App {
 }
 
 function gauge(meters: Meters, { census, providers, dueLagMs }: Inventory): void {
-  for (const one of [meters.sandboxes, meters.leases, meters.snapshots]) one.clear();
+  for (const one of [meters.sandboxes, meters.spares, meters.leases, meters.snapshots]) one.clear();
   for (const { provider, state, count } of census.sandboxes) meters.sandboxes.add(count, provider, state);
+  for (const { provider, state, count } of census.spares) meters.spares.add(count, provider, state);
   for (const { provider, phase, count } of census.leases) meters.leases.add(count, provider, phase);
   for (const { provider, state, count } of census.snapshots) meters.snapshots.add(count, provider, state);
   meters.dueLag.set(dueLagMs / 1000);

@@ -1,4 +1,4 @@
-import type { Lease } from "@holdfast/core";
+import { isSpare, type Lease } from "@holdfast/core";
 import {
   AbandonRequest,
   type LeaseInfo,
@@ -117,6 +117,7 @@ function shown(lease: Lease): LeaseInfo {
     generation,
     fence,
     origin,
+    ...(isSpare(lease) && { spare: true }),
     phase,
     createdAt: iso(lease.createdAt),
     ...(admittedAt !== null && { admittedAt: iso(admittedAt) }),

@@ -10,7 +10,7 @@ import {
 } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { type App, type AppDeps, newApp } from "../app.ts";
+import { type App, type AppDeps, headersUnchecked, newApp } from "../app.ts";
 import { askedBy, startHeaders, workHeaders } from "../http/asked.ts";
 import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
@@ -103,7 +103,7 @@ export function sessionRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     return c.body(null, 204);
   });
 
-  app.openapi(exec, async (c) => {
+  app.openapi(headersUnchecked(app, exec), async (c) => {
     const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
     const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
     const path = `${pathOf(c.req.valid("param"))}/exec`;

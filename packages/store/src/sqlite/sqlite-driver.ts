@@ -23,6 +23,7 @@ export class SqliteDriver implements Driver {
   readonly #statements = new Map<string, Statement<Columns, Value[]>>();
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
+  #writes = 0;
 
   /** `isShared`: several servers of one process use it, as if it were elsewhere. */
   constructor({ db, now, isShared }: { db: Database; now: () => number; isShared: boolean }) {
@@ -36,11 +37,17 @@ export class SqliteDriver implements Driver {
     };
   }
 
+  /** Also of a file that is shared: whoever shares it does so in this process, and through here. */
+  get writes(): number {
+    return this.#writes;
+  }
+
   read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return this.#afterLast(() => work(this.#tx));
   }
 
   write<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    this.#writes += 1;
     return this.#afterLast(() => this.#transaction(work));
   }
 

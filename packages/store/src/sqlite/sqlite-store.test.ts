@@ -53,6 +53,29 @@ test("what was committed is there after the file is opened again; a newer schema
   rmSync(dir, { recursive: true });
 });
 
+test("what is found again without a look at the database is what every write before left", async () => {
+  let now = 1;
+  const store = new SqliteStore({ path: ":memory:", newId: () => "installation", now: () => now });
+  const first = await store.insertSandbox(sandboxRow({ id: "sbx1", name: "one" }), created);
+  for (let use = 2; use < 10; use++) {
+    now = use;
+    const before = await must(store.find("one"));
+    expect(await must(store.find("one"))).toEqual(before);
+    expect(before.readAt).toBe(use);
+    // One look is begun before the write, and one after it; neither waits for it.
+    const early = store.find("one");
+    const saving = store.save(before, { sandbox: { lastUsedAt: use } });
+    const late = store.find("one");
+    expect((await must(early)).sandbox.lastUsedAt).toBeOneOf([use - 1, use, first.sandbox.lastUsedAt]);
+    expect((await must(late)).sandbox.lastUsedAt).toBe(use);
+    expect((await must(saving)).version).toBe((await must(store.find("sbx1"))).version);
+  }
+  expect(await store.find("two")).toBeUndefined();
+  await store.insertSandbox(sandboxRow({ id: "sbx2", name: "two" }), created);
+  expect((await must(store.find("two"))).sandboxId).toBe("sbx2");
+  await store.close();
+});
+
 test("no other user can read it, also where it was once made with another mode", async () => {
   const dir = mkdtempSync(join(tmpdir(), "holdfast-store-"));
   const path = join(dir, "test.db");
