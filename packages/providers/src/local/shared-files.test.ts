@@ -92,6 +92,27 @@ test("a file that becomes a directory, and the other way round", () => {
   expect(readFileSync(inEtc("ssl/certs"), "utf8")).toBe("flat");
 });
 
+test("two servers that begin at the same time do not get into each other's way", async () => {
+  const script = `
+    const { SharedFiles } = await import(${JSON.stringify(join(import.meta.dir, "shared-files.ts"))});
+    const [dir, host, begin] = process.argv.slice(1);
+    for (let i = 0; i < 40; i++) {
+      const at = Number(begin) + i * 20;
+      while (Date.now() < at);
+      new SharedFiles({ shared: dir + i }, { hostEtc: host }).refresh();
+    }`;
+  for (let i = 0; i < 20; i++) mkdirSync(join(host, `python3.${i}`));
+  mkdirSync(layout().shared);
+  const shared = `${layout().shared}/`;
+  const begin = String(Date.now() + 500);
+  const servers = [1, 2].map(() =>
+    Bun.spawn([process.execPath, "-e", script, shared, host, begin], { stdout: "ignore", stderr: "pipe" }),
+  );
+  const said = await Promise.all(servers.map(({ stderr }) => new Response(stderr).text()));
+  expect(said).toEqual(["", ""]);
+  for (let i = 0; i < 40; i++) expect(readdirSync(join(shared, String(i), "etc"))).toContain("hosts");
+});
+
 test("a sandbox with something of its own in /etc sees the rest all the same", async () => {
   const machine = await Machine.open();
   const look =

@@ -1,5 +1,6 @@
 import {
   existsSync,
+  linkSync,
   lstatSync,
   readdirSync,
   readFileSync,
@@ -9,6 +10,7 @@ import {
   type Stats,
   statSync,
   symlinkSync,
+  unlinkSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { isCode } from "./atomic-file.ts";
@@ -71,9 +73,8 @@ export class SharedFiles {
       new Set(["mtab", ...ownEtcFiles, ...Object.keys(commonEtcFiles), ...this.#names()]),
     );
     for (const [name, text] of Object.entries(commonEtcFiles)) this.#put(join("etc", name), text);
-    for (const name of ownEtcFiles) if (!existsSync(join(this.#etc, name))) this.#put(join("etc", name), "");
-    if (lstatSync(join(this.#etc, "mtab"), { throwIfNoEntry: false }) === undefined)
-      symlinkSync("/proc/self/mounts", join(this.#etc, "mtab"));
+    for (const name of ownEtcFiles) this.#makeOnce(name, (draft) => writeOwned(draft, "", { mode: 0o644 }));
+    this.#makeOnce("mtab", (draft) => symlinkSync("/proc/self/mounts", draft));
     this.#put("resolv.conf", nameserverLine);
     this.#put("seccomp.bpf", seccompProgram());
   }
@@ -101,12 +102,24 @@ export class SharedFiles {
   }
 
   #place(name: string, make: (draft: string) => void): void {
-    const draft = join(this.#dir, `.new-${process.pid}`);
+    const draft = this.#draft(make);
     const place = join(this.#dir, name);
-    rmSync(draft, { force: true });
-    make(draft);
     if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory()) clear(place);
     renameSync(draft, place);
+  }
+
+  /** Never in place of one that is there: a sandbox of another server may have its own mounted over it. */
+  #makeOnce(name: string, make: (draft: string) => void): void {
+    const draft = this.#draft(make);
+    unless(["EEXIST"], () => linkSync(draft, join(this.#etc, name)));
+    rmSync(draft);
+  }
+
+  #draft(make: (draft: string) => void): string {
+    const draft = join(this.#dir, `.new-${process.pid}`);
+    rmSync(draft, { force: true });
+    make(draft);
+    return draft;
   }
 }
 
@@ -145,13 +158,22 @@ function makeDirs(etc: string, below: string): void {
 }
 
 function makeMountPoint(place: string): void {
-  if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory()) return;
-  rmSync(place, { force: true });
+  const found = lstatSync(place, { throwIfNoEntry: false });
+  // By now another server may have done so, and made the directory.
+  if (found?.isDirectory() === false) unless(["ENOENT", "EISDIR", "EPERM"], () => unlinkSync(place));
   makeDir(place, { mode: 0o755 });
 }
 
 function clear(place: string): void {
   rmSync(place, { recursive: true, force: true });
+}
+
+function unless(codes: readonly string[], work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (!isCode(error, ...codes)) throw error;
+  }
 }
 
 /** Left by a release that showed more. An empty directory may be what something is mounted over. */
