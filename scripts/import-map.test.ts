@@ -5,13 +5,14 @@ import { dirname, join, relative, resolve } from "node:path";
 /** Who may import whom, and nothing else. Imports point one way; nobody imports `server`. */
 const allowed: Record<string, readonly string[]> = {
   protocol: [],
+  lines: [],
   core: ["protocol"],
   store: ["core", "protocol"],
   providers: ["core", "protocol"],
   keeper: ["protocol"],
-  "keeper-link": ["protocol"],
+  "keeper-link": ["lines", "protocol"],
   server: ["core", "keeper-link", "mcp", "protocol", "providers", "store"],
-  sdk: ["protocol"],
+  sdk: ["lines", "protocol"],
   mcp: ["protocol", "sdk"],
   cli: ["mcp", "protocol", "sdk"],
   dashboard: ["sdk"],

@@ -1,3 +1,4 @@
+import { type Ears, Garbled, Lines, type Reply, Unanswered } from "@holdfast/lines";
 import {
   type AdmitMessage,
   AdmitRequest,
@@ -14,13 +15,15 @@ import {
 } from "@holdfast/protocol";
 import { z } from "zod";
 import { garbled, lost, unsupported, wrongVersion } from "./failures.ts";
-import { Lines, Unanswered } from "./line.ts";
 import { PortConnection } from "./port-connection.ts";
-import type { Reply } from "./reply.ts";
+import { openUnixWire } from "./unix-wire.ts";
 import { type Watch, watchKeeper } from "./watch.ts";
 
 /** Of what answers a stream, or refuses one: a few hundred bytes, but the workload can make the keeper say anything. */
 const MAX_TEXT_BYTES = 1024 * 1024;
+
+/** A keeper never closes a connection by itself. */
+const KEPT_MS = 30_000;
 
 /** How long a keeper may take to say who it is. It answers in under a millisecond unless its machine is drowning. */
 const GREETING_TIMEOUT_MS = 5_000;
@@ -59,7 +62,8 @@ export class KeeperLink {
 
   constructor(options: KeeperLinkOptions) {
     this.#options = options;
-    this.#lines = new Lines(options.socketPath);
+    const open = (ears: Ears) => openUnixWire(options.socketPath, ears);
+    this.#lines = new Lines({ open, host: "keeper", keptMs: KEPT_MS });
   }
 
   async info(): Promise<KeeperInfo> {
@@ -211,9 +215,10 @@ export class KeeperLink {
     const { method, path, body, signal } = call;
     try {
       const headers = { ...more, ...call.headers, ...this.#headers(call) };
-      return await this.#lines.ask({ method, path, headers, body, signal });
+      return await this.#lines.ask({ method, path: `/v1${path}`, headers, body, signal });
     } catch (cause) {
       if (signal?.aborted) throw signal.reason;
+      if (cause instanceof Garbled) throw garbled(cause.message);
       if (!(cause instanceof Unanswered)) throw cause;
       throw lost(cause, method === "GET" && cause.wasHeard === "unknown" ? "no" : cause.wasHeard);
     }

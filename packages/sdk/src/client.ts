@@ -4,6 +4,7 @@ import { type Carried, terminalSubprotocols } from "@holdfast/protocol/terminal-
 import { Patience } from "./backoff.ts";
 import { discover, type ServerAddress } from "./discover.ts";
 import { failureOfAnswer, failureOfConnection, mayNotBeThere, pageOrigin } from "./failures.ts";
+import { type Near, nearServer } from "./near.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export type NewWebSocket = new (url: string, protocols: string[]) => WebSocket;
@@ -70,6 +71,8 @@ export class Client {
   readonly patienceMs: number;
   readonly #token: string | undefined;
   readonly #fetch: Fetch;
+  /** The shorter way to a server on this machine, where there is one. */
+  readonly #near: Near | undefined;
   readonly #WebSocket: NewWebSocket | undefined;
   readonly #carried: () => Carries;
   readonly #traceparent: (() => string | undefined) | undefined;
@@ -77,12 +80,13 @@ export class Client {
   #answered = false;
 
   private constructor(
-    address: { url: string; token: string | undefined },
+    address: { url: string; token: string | undefined; near: Near | undefined },
     options: ConnectOptions,
     carried: () => Carries = () => ({}),
   ) {
     this.url = address.url;
     this.#token = address.token;
+    this.#near = address.near;
     this.#fetch = options.fetch ?? ((url, init) => fetch(url, init));
     this.#WebSocket = options.WebSocket ?? globalThis.WebSocket;
     this.patienceMs = options.patienceMs ?? DEFAULT_PATIENCE_MS;
@@ -100,7 +104,9 @@ export class Client {
    * ```
    */
   static async connect(options: ConnectOptions = {}): Promise<Client> {
-    return new Client(await discover(options), options);
+    const address = await discover(options);
+    const near = options.fetch === undefined ? await nearServer(address.url) : undefined;
+    return new Client({ ...address, near }, options);
   }
 
   /**
@@ -120,7 +126,7 @@ export class Client {
       patienceMs,
       traceparent: this.#traceparent,
     };
-    const carrying = new Client({ url, token: this.#token }, how, both);
+    const carrying = new Client({ url, token: this.#token, near: this.#near }, how, both);
     carrying.#answered = this.#answered;
     return carrying;
   }
@@ -134,7 +140,7 @@ export class Client {
    * ```
    */
   json<T>(call: Call): Promise<Answer<T>> {
-    return this.#send(call, readJson<T>);
+    return this.#send(call, async () => readJson<T>(await this.#whole(call)));
   }
 
   /**
@@ -172,14 +178,14 @@ export class Client {
    * ```
    */
   open(call: Call): Promise<Response> {
-    return this.#send(call, async (response) => response);
+    return this.#send(call, async () => this.#succeeded(await this.#stream(call)));
   }
 
-  async #send<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
+  async #send<T>(call: Call, once: () => Promise<T>): Promise<T> {
     const patience = new Patience(this.patienceMs);
     for (;;) {
       try {
-        return await this.#once(call, read);
+        return await this.#once(call, once);
       } catch (error) {
         if (!this.#mayRepeat(call, error)) throw error;
         await patience.pause(error, call.signal);
@@ -187,17 +193,34 @@ export class Client {
     }
   }
 
-  async #once<T>(call: Call, read: (response: Response) => Promise<T>): Promise<T> {
+  async #once<T>(call: Call, once: () => Promise<T>): Promise<T> {
     call.signal?.throwIfAborted();
     try {
-      const response = await this.#fetch(this.#urlOf(call), this.#init(call, await sendable(call.body)));
-      this.#answered = true;
-      if (response.ok) return await read(response);
-      throw await failureOfAnswer(response, this.url);
+      return await once();
     } catch (error) {
       if (call.signal?.aborted) throw call.signal.reason;
       throw error instanceof HoldfastError ? error : failureOfConnection(error, this.url);
     }
+  }
+
+  /** What may be sent again goes the shorter way, where there is one: if that leads nowhere, there is still the other. */
+  async #whole(call: Call): Promise<Answered> {
+    const { method, signal, again, json, body } = call;
+    if (this.#near === undefined || again !== "safe" || body !== undefined)
+      return this.#succeeded(await this.#stream(call));
+    const url = this.#urlOf(call);
+    const question = { method, url, headers: this.#headers(call), body: textOf(json), signal };
+    return this.#succeeded((await this.#near(question)) ?? (await this.#stream(call)));
+  }
+
+  async #stream(call: Call): Promise<Response> {
+    return this.#fetch(this.#urlOf(call), this.#init(call, await sendable(call.body)));
+  }
+
+  async #succeeded<Some extends Answered>(answered: Some): Promise<Some> {
+    this.#answered = true;
+    if (answered.ok) return answered;
+    throw await failureOfAnswer(answered, this.url);
   }
 
   #mayRepeat(call: Call, error: unknown): boolean {
@@ -215,28 +238,40 @@ export class Client {
     return `${this.url}${call.path}${call.path.includes("?") ? "&" : "?"}${query}`;
   }
 
-  #init(call: Call, bytes: Call["body"]): RequestInit {
+  #headers(call: Call): Record<string, string> {
     const { turn, claim } = this.#carried();
     const traceparent = this.#traceparent?.();
-    const headers = new Headers({
+    return {
       ...(traceparent !== undefined && { traceparent }),
       ...(turn !== undefined && { "Holdfast-Turn": turn }),
       ...(claim !== undefined && { "Holdfast-Claim": claim }),
       ...call.headers,
-    });
-    if (this.#token !== undefined) headers.set("Authorization", `Bearer ${this.#token}`);
-    if (call.json !== undefined) headers.set("Content-Type", "application/json");
-    else if (call.body !== undefined) headers.set("Content-Type", "application/octet-stream");
-    const body = call.json === undefined ? bytes : JSON.stringify(call.json);
+      ...(this.#token !== undefined && { Authorization: `Bearer ${this.#token}` }),
+      ...(call.json !== undefined && { "Content-Type": "application/json" }),
+      ...(call.body !== undefined && { "Content-Type": "application/octet-stream" }),
+    };
+  }
+
+  #init(call: Call, bytes: Call["body"]): RequestInit {
+    const body = textOf(call.json) ?? bytes;
     return {
       method: call.method,
-      headers,
+      headers: this.#headers(call),
       ...(body !== undefined && { body: body as BodyInit }),
       // Node wants to be told that the answer may come before the end of a stream that we send.
       ...(body instanceof ReadableStream && ({ duplex: "half" } as object)),
       ...(call.signal !== undefined && { signal: call.signal }),
     };
   }
+}
+
+/** What is read of a response. */
+export type Answered = Pick<Response, "ok" | "status" | "text"> & {
+  readonly headers: { get(name: string): string | null };
+};
+
+function textOf(json: unknown): string | undefined {
+  return json === undefined ? undefined : JSON.stringify(json);
 }
 
 /** A browser sends no stream to a server without HTTP/2: there it is gathered first, which may be on its disk. */
@@ -246,7 +281,7 @@ async function sendable(body: Call["body"]): Promise<Call["body"]> {
     : body;
 }
 
-async function readJson<T>(response: Response): Promise<Answer<T>> {
+async function readJson<T>(response: Answered): Promise<Answer<T>> {
   const text = await response.text();
   return {
     status: response.status,

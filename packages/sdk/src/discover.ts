@@ -65,7 +65,7 @@ async function tokenIn(dataDir: string | undefined): Promise<string | undefined>
   }
 }
 
-function isLoopback(url: string): boolean {
+export function isLoopback(url: string): boolean {
   return URL.canParse(url) && /^(127(\.\d+){3}|localhost|\[::1\])$/.test(new URL(url).hostname);
 }
 

@@ -1,7 +1,10 @@
 import { HoldfastError, type Started } from "@holdfast/protocol/errors";
 
 /** The error of an answer that is not a success: ours if the server sent one, else what can be said about it. */
-export async function failureOfAnswer(response: Response, url: string): Promise<HoldfastError> {
+export async function failureOfAnswer(
+  response: Pick<Response, "status" | "text">,
+  url: string,
+): Promise<HoldfastError> {
   const text = await response.text();
   const ours = HoldfastError.fromBody(parsed(text));
   if (ours !== undefined) return ours.code === "unauthenticated" ? withTokenHint(ours) : ours;

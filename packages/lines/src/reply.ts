@@ -1,8 +1,6 @@
-import { garbled } from "./failures.ts";
-
-/** A reply that is not a stream has no business being larger: the workload can make the keeper say anything. */
+/** A reply that is not a stream has no business being larger: who says more may be hostile. */
 const MAX_REPLY_BYTES = 256 * 1024 * 1024;
-/** A keeper's head is a few hundred bytes. */
+/** Ours have a few hundred bytes. */
 const MAX_HEAD_BYTES = 64 * 1024;
 
 export interface Reply {
@@ -13,6 +11,9 @@ export interface Reply {
   readonly isKept: boolean;
 }
 
+/** What came is no reply that we would understand. */
+export class Garbled extends Error {}
+
 interface Head {
   readonly text: string;
   readonly status: number;
@@ -21,7 +22,7 @@ interface Head {
   readonly headBytes: number;
 }
 
-/** A reply of HTTP/1.1 that says how long it is, as all of a keeper's do but its streams; piece by piece. */
+/** A reply of HTTP/1.1 that says how long it is, as all of ours do but the streams; piece by piece. */
 export class Heard {
   #pieces: Buffer[] = [];
   #bytes = 0;
@@ -42,7 +43,7 @@ export class Heard {
       this.#pieces.push(Buffer.from(bytes));
       return undefined;
     }
-    if (this.#bytes > this.#head.bytes) throw garbled("it says more than it announced");
+    if (this.#bytes > this.#head.bytes) throw new Garbled("it says more than it announced");
     return replyOf(this.#head, whole ?? Buffer.concat([...this.#pieces, bytes]));
   }
 }
@@ -51,12 +52,12 @@ export class Heard {
 function headOf(bytes: Buffer): Head | undefined {
   const end = bytes.indexOf("\r\n\r\n");
   if (end < 0 && bytes.length <= MAX_HEAD_BYTES) return undefined;
-  if (end < 0 || end > MAX_HEAD_BYTES) throw garbled("a head without an end");
+  if (end < 0 || end > MAX_HEAD_BYTES) throw new Garbled("a head without an end");
   const text = bytes.toString("latin1", 0, end + 2);
   const status = Number(/^HTTP\/1\.1 ([2-5]\d\d) /.exec(text)?.[1] ?? Number.NaN);
   const bodyBytes = status === 204 ? 0 : Number(LENGTH.exec(text)?.[1] ?? Number.NaN);
   // Also one that says it in any other way: NaN is not at most anything.
-  if (!(bodyBytes <= MAX_REPLY_BYTES) || Number.isNaN(status)) throw garbled("a reply of unknown length");
+  if (!(bodyBytes <= MAX_REPLY_BYTES) || Number.isNaN(status)) throw new Garbled("a reply of unknown length");
   return { text, status, headBytes: end + 4, bytes: end + 4 + bodyBytes };
 }
 
