@@ -21,7 +21,8 @@ const flags = [
   // What the keeper imports when it is first needed stays out of its memory until then.
   "--splitting",
   "--format=esm",
-  // Most of what runs at its start never runs again: to compile that takes more time and memory than it saves.
+  // Most of what runs at its start never runs again: to compile that takes more time and memory than it saves. The engine
+  // takes it back once there is work.
   "--compile-jit-policy=10",
   // Hostile files may lie in the working directory: the compiled keeper reads no .env and no bunfig.toml.
   "--no-compile-autoload-dotenv",

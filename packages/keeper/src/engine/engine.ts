@@ -14,6 +14,12 @@ import { Run } from "./run.ts";
 import { findShell, type Shell } from "./shell.ts";
 import { UseClock } from "./use-clock.ts";
 
+/**
+ * A keeper starts reluctant to compile (`scripts/build-keeper.ts`), which keeps an idle one small. One that runs so many
+ * is in use: compiled, each takes 0.06 ms less.
+ */
+const COMPILES_AFTER = 8;
+
 export interface RunRequest {
   /** Chosen by the caller; without it the engine makes one. */
   readonly id: string | undefined;
@@ -41,6 +47,7 @@ export class Engine {
   readonly #runs = new Map<string, Run>();
   readonly #now: () => number;
   #shell: Shell | undefined;
+  #begun = 0;
 
   constructor(boot: KeeperBoot, { now = Date.now, use = new UseClock() } = {}) {
     this.boot = boot;
@@ -113,6 +120,7 @@ export class Engine {
   #begin(request: RunRequest): Run {
     const { kind, fingerprint, facts } = request;
     const startedAt = this.now;
+    if (++this.#begun === COMPILES_AFTER) Bun.unsafe.setJITPolicy(1);
     const id = request.id ?? makeId(kind === "process" ? "proc" : "cmd", startedAt);
     const record: RunRecord = { id, kind, fingerprint, startedAt, facts };
     this.records.begin(record);
