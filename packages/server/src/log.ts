@@ -9,12 +9,61 @@ export interface Log {
 
 /** JSON lines on stderr for machines, one short line for a person at a terminal. */
 export function createLog(options: { level: string; forPerson: boolean }): Log {
-  const destination = options.forPerson ? { write: writeForPerson } : pino.destination(2);
-  const logger = pino({ level: options.level, base: null }, destination);
+  return options.forPerson
+    ? logTo({ write: writeForPerson }, options)
+    : logTo(gathered(pino.destination({ dest: 2, sync: false })), options);
+}
+
+/** Flushed after each warning and error: whatever they tell of may be about to end us. */
+export function logTo(
+  destination: { write(line: string): void; flush?(): void },
+  { level }: { level: string },
+): Log {
+  const logger = pino({ level, base: null }, destination);
   return {
     info: (message, fields) => logger.info(fields ?? {}, message),
-    warn: (message, fields) => logger.warn(fields ?? {}, message),
-    error: (message, fields) => logger.error(fields ?? {}, message),
+    warn(message, fields) {
+      logger.warn(fields ?? {}, message);
+      destination.flush?.();
+    },
+    error(message, fields) {
+      logger.error(fields ?? {}, message);
+      destination.flush?.();
+    },
+  };
+}
+
+/** Lines wait so long for others: each written by itself wakes two threads, which is a fifth of a short call's time. */
+const GATHERED_MS = 20;
+
+interface Sink {
+  write(text: string): void;
+  flushSync(): void;
+}
+
+/** Writes lines together. All are written when the process ends, unless it is killed. */
+export function gathered(
+  sink: Sink,
+  { onExit = (flush: () => void) => void process.once("exit", flush) } = {},
+): { write(line: string): void; flush(): void } {
+  let lines = "";
+  let timer: Timer | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (lines !== "") sink.write(lines);
+    lines = "";
+  };
+  onExit(() => {
+    flush();
+    sink.flushSync();
+  });
+  return {
+    flush,
+    write(line) {
+      lines += line;
+      timer ??= setTimeout(flush, GATHERED_MS).unref();
+    },
   };
 }
 
