@@ -82,3 +82,19 @@ test("two servers: what one pauses, the other does not take for lost", () => {
   stage.until(() => use.state !== "waiting", MINUTE);
   expect([use.state, stage.leases().length]).toEqual(["done", 1]);
 });
+
+test("two servers: what one paused and the other resumed is reached anew by the first, and idles away there", () => {
+  const stage = new Stage({ servers: 2 });
+  const { keeper } = stage.running({ lifetimeSeconds: 60 });
+  const pause = stage.ask(({ sandboxes }) => sandboxes.pause("box"));
+  stage.until(() => pause.state === "done");
+  const resume = stage.ask(({ sandboxes }) => sandboxes.resume("box"), stage.server(1));
+  stage.until(() => resume.state === "done");
+  const use = stage.ask(({ sandboxes }) => sandboxes.use("box"));
+  stage.until(() => use.state !== "waiting", 5 * SECOND);
+  expect([use.state, stage.leases().length, keeper.contacts.size]).toEqual(["done", 1, 2]);
+  // Alone, so that nobody else can judge it.
+  stage.server(1).kill();
+  stage.until(() => stage.phase() === "gone", 5 * MINUTE);
+  expect(stage.lease().stopReason).toBe("idle");
+});

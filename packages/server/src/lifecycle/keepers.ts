@@ -1,4 +1,4 @@
-import type { KeeperAddress, KeeperControl, KeeperDoor } from "@holdfast/core";
+import type { KeeperAddress, KeeperControl, KeeperDoor, Lease } from "@holdfast/core";
 import { HoldfastError } from "@holdfast/protocol";
 
 /** A line that broke sooner is an attempt that failed: one that breaks again and again must not make us spin. */
@@ -26,9 +26,12 @@ export class Keepers<Link extends KeeperControl = KeeperControl> {
     return this.#contacts.get(instanceId)?.link;
   }
 
-  /** Whether it is known how it is: there is a line to it, or it was seen to be paused since the last sign of a change. */
-  isKnown(instanceId: string): boolean {
-    return this.#contacts.has(instanceId) || this.#resting.has(instanceId);
+  /**
+   * Whether it is known how it is: there is a line to it, or it was seen to be paused since the last sign of a change.
+   * That the rows do not call it paused is such a sign: another server, which shares them, has resumed it.
+   */
+  isKnown({ instanceId, phase }: Pick<Lease, "instanceId" | "phase">): boolean {
+    return this.#contacts.has(instanceId) || (phase === "paused" && this.#resting.has(instanceId));
   }
 
   /** What was seen of it may not be so any more. A line that still stands goes on; a look follows. */

@@ -203,8 +203,7 @@ export class Reconciler {
       seen = ledger.version;
       // Whoever waits for this sandbox must be told, not left to ask again and again.
       if (closing.aborted) throw shuttingDown();
-      const instanceId = ledger.lease?.instanceId;
-      const connected = instanceId !== undefined && keepers.isKnown(instanceId);
+      const connected = ledger.lease !== undefined && keepers.isKnown(ledger.lease);
       const step = nextStep(ledger, { connected });
       if (step.do === "rest" || step.do === "wait" || this.#isOutOfReach(step, ledger)) return;
       await carryOut(step, ledger, shift, this.#effects);
