@@ -4,7 +4,7 @@ import type { Actor } from "./scheduler.ts";
 /** A transaction that changed the rows of one sandbox. */
 export interface Commit {
   readonly actor: Actor;
-  readonly op: "insertSandbox" | "give" | "reserve" | "save" | "bury";
+  readonly op: "insertSandbox" | "give" | "reserve" | "save" | "bury" | "giveBack";
   readonly sandboxId: string;
   readonly before: Ledger | undefined;
   readonly after: Ledger;
@@ -35,27 +35,29 @@ export class Book {
     );
   }
 
-  /** Takes down what a call to the store did. `undefined` if it changed no sandbox's rows. */
-  enter(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): Commit | undefined {
+  /** Takes down what a call to the store did: for each sandbox whose rows it changed. */
+  enter(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): Commit[] {
     if (op === "insertSandbox" || op === "give" || op === "reserve") {
-      return answer === undefined
-        ? undefined
-        : this.#commit({ actor, op, after: answer as Ledger, change: {} });
+      return answer === undefined ? [] : [this.#commit({ actor, op, after: answer as Ledger, change: {} })];
     }
     if (op === "save") {
       const [{ readAt }, change, ticket] = args as [Ledger, Change, Ticket | undefined];
       return answer === undefined
-        ? undefined
-        : this.#commit({ actor, op, after: answer as Ledger, change, ticket, decidedAt: readAt });
+        ? []
+        : [this.#commit({ actor, op, after: answer as Ledger, change, ticket, decidedAt: readAt })];
+    }
+    if (op === "giveBack") {
+      const moved = (answer ?? []) as Ledger[];
+      return moved.map((after) => this.#commit({ actor, op, after, change: {} }));
     }
     if (op === "bury" && answer === true) {
       const [before] = args as [Ledger];
       const debts = this.ledgers.get(before.sandboxId)?.debts ?? [];
       const after = { ...before, sandbox: undefined, lease: undefined, debts };
-      return this.#commit({ actor, op, after, change: {} });
+      return [this.#commit({ actor, op, after, change: {} })];
     }
     this.#enterTickets(op, args, answer);
-    return undefined;
+    return [];
   }
 
   /** After a backup was restored: what is committed is what was committed then. */

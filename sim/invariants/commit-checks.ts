@@ -119,13 +119,12 @@ function staleTicketChangesNothing({ ticket, sandboxId }: Commit, { judge, book,
 
 /** S11: attempts never decrease because of a restart or a repeated request. Counted while no attempt is under way. */
 function attemptsNeverDecrease(
-  { leases, change, before: was, after: is }: Commit,
+  { op, leases, before: was, after: is }: Commit,
   { judge, history }: Scene,
 ): void {
   const isForced = was?.sandbox?.deleteMode !== is.sandbox?.deleteMode;
   // The clock was set, and every wait goes on from there for as long as it still had to.
-  const isShifted = Object.values(change.leases ?? {}).some(({ notAfter }) => notAfter !== undefined);
-  if (isShifted) return;
+  if (op === "giveBack") return;
   for (const { before, after } of leases) {
     if (!ending.has(after.phase)) history.attempts.delete(after.instanceId);
     if (!ending.has(after.phase) || after.attemptDeadlineAt !== null) continue;

@@ -9,6 +9,7 @@ import type {
   Store,
 } from "@holdfast/core";
 import type { AdmitRequest } from "@holdfast/protocol";
+import type { Commit } from "../book.ts";
 import type { Actor } from "../scheduler.ts";
 import type { BackendEvents, SimDisk, SimInstance } from "../world/backend.ts";
 import type { KeeperWitness } from "../world/door.ts";
@@ -42,12 +43,14 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
   asks(): void {}
 
   applied(actor: Actor, op: keyof Store, args: readonly unknown[], answer: unknown): void {
-    const { book, history, coverage } = this.#scene;
     if (op === "hosts") this.#quietHost.told(actor, answer as readonly Host[]);
     if (op === "saveHost") this.#quietHost.told(actor, [answer as Host]);
     if (op === "ledger" || op === "holding" || op === "give") this.#read(actor, answer as Ledger | undefined);
-    const commit = book.enter(actor, op, args, answer);
-    if (commit === undefined) return;
+    for (const commit of this.#scene.book.enter(actor, op, args, answer)) this.#committed(commit, args);
+  }
+
+  #committed(commit: Commit, args: readonly unknown[]): void {
+    const { history, coverage } = this.#scene;
     if (commit.after.sandbox?.desired === "deleted") history.deleted.add(commit.sandboxId);
     for (const { before, after } of commit.leases) {
       const from = before?.phase ?? "none";

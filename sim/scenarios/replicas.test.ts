@@ -147,6 +147,32 @@ test.each(jumps)(
   },
 );
 
+test("a server dies after every step of giving back what a clock was set by: nothing waits by that twice", () => {
+  for (let afterSteps = 1; ; afterSteps++) {
+    const stage = new Stage();
+    stage.running();
+    const turn = stage.ask(({ turns }) => turns.begin("box", {}));
+    stage.until(() => turn.state === "done");
+    const { sandboxId } = stage.lease();
+    const expiresAt = () => stage.universe.book.ledgers.get(sandboxId)?.sandbox?.turns[0]?.expiresAt ?? 0;
+    const before = expiresAt();
+    stage.server().jump(-HOUR);
+    const first = stage.universe.scheduler.steps;
+    const look = stage.ask(({ sandboxes }) => sandboxes.get("box"));
+    stage.universe.advance(
+      MINUTE,
+      () => look.state !== "waiting" || stage.universe.scheduler.steps - first >= afterSteps,
+    );
+    const isOver = look.state !== "waiting";
+    stage.server().kill();
+    stage.advance(SECOND);
+    stage.server().start();
+    stage.advance(MINUTE);
+    expect(Math.abs(expiresAt() - before + HOUR)).toBeLessThan(30 * SECOND);
+    if (isOver) break;
+  }
+});
+
 test("scenario 54: a row that lost its timer gets it back within five minutes", () => {
   const stage = new Stage();
   stage.running({ lifetimeSeconds: 60 });

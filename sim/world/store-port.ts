@@ -21,6 +21,7 @@ const writes: ReadonlySet<string> = new Set([
   "finishJob",
   "hurryJob",
   "saveHost",
+  "giveBack",
   "insertSnapshot",
   "saveSnapshot",
   "forgetSnapshot",

@@ -210,6 +210,12 @@ export interface Store {
   hosts(): Promise<Host[]>;
   /** Only what is named changes: another server may just have found something else out. Gives the whole row. */
   saveHost(provider: string, change: Partial<Omit<Host, "provider">>): Promise<Host>;
+  /**
+   * Nobody was there between these times, or the clock was set from one to the other: what waits on this provider goes on
+   * waiting for as long as it still had to, and `to` is when somebody was last there. Gives all that it moved;
+   * `undefined`, and nothing is, if `from` is not when somebody was last there: another server has given it back.
+   */
+  giveBack(provider: string, unseen: { from: number; to: number }): Promise<Ledger[] | undefined>;
 
   /** Every sandbox id with a deadline: an instance that is not gone, a deletion, a turn. */
   unsettled(): Promise<string[]>;

@@ -13,7 +13,11 @@ export interface Decision {
 
 export async function save(tx: Tx, { before, change, ticket }: Decision): Promise<Ledger | undefined> {
   const known = await lockLedger(tx, before);
-  if (!isStillTrue(known, { before, ticket })) return undefined;
+  return isStillTrue(known, { before, ticket }) ? apply(tx, known, change) : undefined;
+}
+
+/** Of a ledger that this transaction has locked. */
+export async function apply(tx: Tx, known: Known, change: Change): Promise<Ledger> {
   const { ledger } = known;
   if (change.sandbox !== undefined && ledger.sandbox === undefined) {
     throw defect(`there is no sandbox ${ledger.sandboxId} to change`);

@@ -27,6 +27,7 @@ import { auditPage, forgetOld, type Keeping, repairForgotten } from "./auditing.
 import { census } from "./census.ts";
 import type { Driver } from "./driver.ts";
 import { Found } from "./found.ts";
+import { giveBack, type Unseen } from "./giving-back.ts";
 import * as hosts from "./hosts.ts";
 import * as installations from "./installations.ts";
 import * as jobs from "./jobs.ts";
@@ -184,6 +185,10 @@ export class SqlStore implements Store {
 
   saveHost(provider: string, change: Partial<Omit<Host, "provider">>): Promise<Host> {
     return this.#driver.write((tx) => hosts.saveHost(tx, provider, change));
+  }
+
+  giveBack(provider: string, unseen: Unseen): Promise<Ledger[] | undefined> {
+    return this.#driver.write((tx) => giveBack(tx, provider, unseen));
   }
 
   unsettled(): Promise<string[]> {

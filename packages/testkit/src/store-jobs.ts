@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type Context, storeOf } from "./store-fixtures.ts";
+import { type Context, insert, insertReserved, must, storeOf } from "./store-fixtures.ts";
 
 const minute = { owner: "me", ttlMs: 60_000 };
 
@@ -64,5 +64,26 @@ export function jobSuite(context: Context): void {
       { ...blank, provider: "a", lastSeenAt: 7 },
       { ...host, provider: "b", failures: 3, nextProbeAt: null, closedBecause: "EROFS" },
     ]);
+  });
+
+  test("time that nobody saw is given back to all that waits on that provider, and by one server alone", async () => {
+    const under = context();
+    const { store } = under;
+    const held = await insertReserved(store, "s1");
+    const turn = { turnId: "t", startedAt: 1, expiresAt: 900 };
+    await insert(store, { id: "s2", name: "two", turns: [turn] });
+    const elsewhere = await insert(store, { id: "s3", name: "three", provider: "other", turns: [turn] });
+    await store.saveHost("fake", { lastSeenAt: 1_000 });
+    const unseen = { from: 1_000, to: 1_400 };
+    const answers = await Promise.all([0, 1, 2].map((i) => storeOf(under, i).giveBack("fake", unseen)));
+    const given = answers.filter((moved) => moved !== undefined);
+    expect(given.map((moved) => moved.map(({ sandboxId }) => sandboxId))).toEqual([["s1", "s2"]]);
+    const now = await must(store.holding("s1"));
+    expect(given[0]?.[0]).toEqual({ ...now, readAt: expect.any(Number) });
+    expect([now.version, now.lease?.notAfter]).toEqual([held.version + 1, (held.lease?.notAfter ?? 0) + 400]);
+    expect((await store.holding("s2"))?.sandbox.turns).toEqual([{ ...turn, expiresAt: 1_300 }]);
+    expect((await store.holding("s3"))?.version).toBe(elsewhere.version);
+    expect(await store.hosts()).toMatchObject([{ provider: "fake", lastSeenAt: 1_400 }]);
+    expect(await store.giveBack("other", unseen)).toBeUndefined();
   });
 }

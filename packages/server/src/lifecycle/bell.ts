@@ -50,6 +50,11 @@ export function withBell(store: Store, bell: Bell): Store {
       ringing(before.sandboxId, store.save(before, change, ticket), staysSpare(before, change)),
     bury: (before, options) =>
       ringing(before.sandboxId, store.bury(before, options), isSpare(before.sandbox)),
+    giveBack: async (provider, unseen) => {
+      const moved = await store.giveBack(provider, unseen);
+      for (const ledger of moved ?? []) bell.ring(ledger.sandboxId, { isSpare: staysSpare(ledger, {}) });
+      return moved;
+    },
     insertSnapshot: (row, options) => ringing(row.sandboxId, store.insertSnapshot(row, options)),
     saveSnapshot: (before, change) => ringing(before.sandboxId, store.saveSnapshot(before, change)),
     forgetSnapshot: (before) => ringing(before.sandboxId, store.forgetSnapshot(before)),

@@ -114,7 +114,7 @@ export class Lifecycle<Link extends KeeperControl> {
     const hosts = new Hosts({ store, random, log });
     const parts = { store, providers, keepers, hosts, clock, log };
     const kick = (sandboxId: string) => this.reconciler.kick(sandboxId);
-    const absence = new Absence({ ...parts, owner });
+    const absence = new Absence(parts);
     const sweeper = new Sweeper({ ...parts, kick });
     const room = new Room({ ...parts, sweeper, config });
     const snapshots = new Snapshots({ ...parts, room, newId, owner, closing: this.#closing.signal });
