@@ -147,6 +147,24 @@ test.each(jumps)(
   },
 );
 
+test.each(jumps)(
+  "scenario 52: a clock that jumps %d minutes after any step of a launch does not end it",
+  (minutes) => {
+    for (let afterSteps = 1; ; afterSteps++) {
+      const stage = new Stage({ remote: true });
+      const first = stage.universe.scheduler.steps;
+      const call = stage.launch();
+      stage.until(() => call.state !== "waiting" || stage.universe.scheduler.steps - first >= afterSteps);
+      const isOver = call.state !== "waiting";
+      stage.server().jump(minutes * MINUTE);
+      stage.until(() => call.state !== "waiting", MINUTE);
+      const lives = stage.leases().map(({ phase, stopReason }) => ({ phase, stopReason }));
+      expect([call.state, lives]).toEqual(["done", [{ phase: "live", stopReason: null }]]);
+      if (isOver) break;
+    }
+  },
+);
+
 test("a server dies after every step of giving back what a clock was set by: nothing waits by that twice", () => {
   for (let afterSteps = 1; ; afterSteps++) {
     const stage = new Stage();

@@ -1,7 +1,8 @@
-import type { Provider, Store } from "@holdfast/core";
+import type { Ledger, Provider, Store } from "@holdfast/core";
 import type { Log } from "../log.ts";
 import type { Hosts } from "./hosts.ts";
 import { sweepJob } from "./jobs.ts";
+import { storeWith } from "./store-with.ts";
 
 /** Longer than any pause of a server that runs: nobody was there, or the clock was set. */
 const ABSENCE_MS = 180_000;
@@ -35,13 +36,36 @@ export class Absence {
 
   /**
    * Whether nobody was there before `readAt`, or the clock was set since: then all waits have been put right, and what
-   * was read must be read again. Asked before new times are written, so that those are not put right, too.
+   * was read must be read again.
    */
-  async wasMissed(readAt: number): Promise<boolean> {
+  async #wasMissed(readAt: number): Promise<boolean> {
     const { providers } = this.#deps;
     if (![...providers.keys()].some((provider) => this.#isAbsence(provider, readAt))) return false;
     await this.giveBack();
     return true;
+  }
+
+  /**
+   * The store, with times that can be relied on: a clock may be set, or a laptop sleep, in the middle of any work. What is
+   * decided by a time from after that, and the rows from before, would end what still has its time; and what is written
+   * by it would be put right although it is.
+   */
+  watched(store: Store): Store {
+    const itself = (now: number) => now;
+    const readAt = (ledger: Ledger) => ledger.readAt;
+    return storeWith(store, {
+      now: () => this.#reliable(() => store.now(), itself),
+      ledger: (id) => this.#reliable(() => store.ledger(id), readAt),
+      holding: (id) => this.#reliable(() => store.holding(id), readAt),
+      find: (idOrName) => this.#reliable(() => store.find(idOrName), readAt),
+    });
+  }
+
+  async #reliable<T>(read: () => Promise<T>, timeOf: (found: T & {}) => number): Promise<T> {
+    for (;;) {
+      const found = await read();
+      if (found == null || !(await this.#wasMissed(timeOf(found)))) return found;
+    }
   }
 
   async #look(): Promise<void> {

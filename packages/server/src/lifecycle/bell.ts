@@ -1,4 +1,5 @@
 import { type Change, type Clock, isSpare, type Ledger, type Store } from "@holdfast/core";
+import { storeWith } from "./store-with.ts";
 
 /** Tells those who wait that something about a sandbox was written. A hint: what is true is in the store. */
 export class Bell {
@@ -59,12 +60,7 @@ export function withBell(store: Store, bell: Bell): Store {
     saveSnapshot: (before, change) => ringing(before.sandboxId, store.saveSnapshot(before, change)),
     forgetSnapshot: (before) => ringing(before.sandboxId, store.forgetSnapshot(before)),
   };
-  return new Proxy(store, {
-    get(target, name) {
-      const own = writes[name as keyof Store] ?? target[name as keyof Store];
-      return typeof own === "function" ? (own as (...args: never[]) => unknown).bind(target) : own;
-    },
-  });
+  return storeWith(store, writes);
 }
 
 function staysSpare({ sandbox }: Ledger, change: Change): boolean {

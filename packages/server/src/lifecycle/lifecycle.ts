@@ -109,12 +109,13 @@ export class Lifecycle<Link extends KeeperControl> {
   constructor(deps: LifecycleDeps<Link>) {
     const { providers, clock, random, log, config, newId, owner } = deps;
     const bell = new Bell();
-    const store = withBell(deps.store, bell);
+    const ringing = withBell(deps.store, bell);
     const keepers = new Keepers(deps.door);
-    const hosts = new Hosts({ store, random, log });
+    const hosts = new Hosts({ store: ringing, random, log });
+    const absence = new Absence({ store: ringing, providers, hosts, log });
+    const store = absence.watched(ringing);
     const parts = { store, providers, keepers, hosts, clock, log };
     const kick = (sandboxId: string) => this.reconciler.kick(sandboxId);
-    const absence = new Absence(parts);
     const sweeper = new Sweeper({ ...parts, kick });
     const room = new Room({ ...parts, sweeper, config });
     const snapshots = new Snapshots({ ...parts, room, newId, owner, closing: this.#closing.signal });
@@ -156,7 +157,6 @@ export class Lifecycle<Link extends KeeperControl> {
       claims,
       spares,
       around: deps.around,
-      wasAbsent: (readAt) => absence.wasMissed(readAt),
     });
     this.snapshots = snapshots;
     this.archives = new SnapshotArchives({ ...parts, snapshots, defaultProvider });

@@ -70,8 +70,6 @@ export interface SandboxesDeps<Link extends KeeperControl> {
   readonly bell: Bell;
   readonly clock: Clock;
   readonly newId: NewId;
-  /** Whether the times in what was read, or is about to be written, are those of a clock that was set since. */
-  readonly wasAbsent: (readAt: number) => Promise<boolean>;
   readonly claims: Pick<ClaimDesk, "lapsed">;
   readonly spares: Spares;
   readonly around?: Around | undefined;
@@ -133,8 +131,7 @@ export class Sandboxes<Link extends KeeperControl> {
   }
 
   async get(idOrName: string): Promise<Holding> {
-    const found = (await this.#deps.store.find(idOrName)) ?? (await this.#explainAbsence(idOrName));
-    return (await this.#deps.wasAbsent(found.readAt)) ? this.get(idOrName) : found;
+    return (await this.#deps.store.find(idOrName)) ?? (await this.#explainAbsence(idOrName));
   }
 
   list(filter: ListFilter): Promise<{ holdings: Holding[]; next?: number }> {
@@ -340,10 +337,9 @@ export class Sandboxes<Link extends KeeperControl> {
     { kind }: Provider,
     options: { idempotencyKey?: string; queueMs?: number },
   ): Promise<Holding> {
-    const { store, room, queue, wasAbsent, spares } = this.#deps;
+    const { store, room, queue, spares } = this.#deps;
     const key = options.idempotencyKey === undefined ? {} : { idempotencyKey: options.idempotencyKey };
     return queue.run(options.queueMs ?? 0, async () => {
-      await wasAbsent(await store.now());
       const row = newSandbox(asked, await store.now());
       const rules = await room.rules(kind);
       const made =
