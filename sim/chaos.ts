@@ -1,5 +1,7 @@
 import { type Fault, faultNames } from "./faults.ts";
+import { numbered } from "./invariants/scene.ts";
 import type { Replica } from "./replica.ts";
+import { START_MS } from "./start-time.ts";
 import type { Universe } from "./universe.ts";
 import { settled } from "./world/store-port.ts";
 
@@ -139,20 +141,35 @@ function goBack({ replicas, database, book, backends, history, backup }: Univers
     if (now === undefined || now.generation !== sandbox?.generation) history.forgotten.add(sandboxId);
   }
   history.wentBack = true;
-  forgetUnseen({ history, book, backends });
+  forgetGenerations({ history, book, backends });
+  forgetLaunches({ history, book });
   history.names.clear();
   history.attempts.clear();
 }
 
-/** A generation of which neither the rows nor the world have a trace any more may come again: nobody could know of it. */
-function forgetUnseen({ history, book, backends }: Pick<Universe, "history" | "book" | "backends">): void {
-  if (history.underWay.size > 0) return;
-  const there = [...backends.values()].flatMap(({ instances }) => [...instances.values()]);
+/**
+ * A generation that the restored rows know nothing of may come again, until a server has found an instance with it: one
+ * that was never made, or that ends before anybody lists it, has left no trace.
+ */
+function forgetGenerations({
+  history,
+  book,
+  backends,
+}: Pick<Universe, "history" | "book" | "backends">): void {
+  history.unlisted.clear();
+  for (const { instances } of backends.values())
+    for (const { ref, fence } of instances.values()) history.unlisted.set(numbered(ref), { ...ref, fence });
   for (const [id, { fence }] of history.generations) {
-    const seen = there.filter(({ ref }) => ref.sandboxId === id).map(({ ref }) => ref.generation);
     const row = book.ledgers.get(id)?.sandbox;
     if (row === undefined) continue;
-    const generation = Math.max(row.generation, ...seen);
-    history.generations.set(id, { generation, fence: Math.min(fence, Math.max(row.fence, generation)) });
+    history.generations.set(id, { generation: row.generation, fence: Math.min(fence, row.fence) });
+  }
+}
+
+/** Rows from before a launch was sent wait for none, or for an earlier one: what arrives after that is a ghost. */
+function forgetLaunches({ history, book }: Pick<Universe, "history" | "book">): void {
+  for (const [instanceId, arrives] of history.underWay) {
+    const settleUntil = book.leases.get(instanceId)?.settleUntil ?? 0;
+    if (settleUntil < START_MS + arrives) history.underWay.delete(instanceId);
   }
 }

@@ -42,6 +42,9 @@ export interface ReplicaTraits {
   readonly drift: number;
 }
 
+/** As `absence.ts`: a server that was away for no longer acts as if it had been there. */
+const UNNOTICED_MS = 180_000;
+
 /** Lost with the server: nobody knows whether it was done. */
 export class ConnectionLost extends Error {}
 
@@ -51,6 +54,8 @@ export class Replica {
   /** Which of its lines are cut. */
   readonly cut = { store: false, provider: false, keepers: false };
   wasClockSet = false;
+  /** How far its clock was set forward, in steps that look like a short absence. */
+  unnoticedMs = 0;
   /** Nobody starts it again. */
   isGoneForEver = false;
   readonly #traits: ReplicaTraits;
@@ -87,6 +92,7 @@ export class Replica {
   /** Somebody sets its wall clock. */
   jump(ms: number): void {
     this.wasClockSet = true;
+    if (ms > 0 && ms <= UNNOTICED_MS) this.unnoticedMs += ms;
     this.#jumpedMs += ms;
   }
 

@@ -164,6 +164,7 @@ export class Universe {
       storeNow: () => this.storeNow(),
       installationId: () => this.installationId,
       isAlone: () => this.replicas.length === 1,
+      unnoticedMs: () => (this.replicas.length === 1 ? (this.replicas[0]?.unnoticedMs ?? 0) : 0),
       wasClockSet: () => this.replicas.length === 1 && this.replicas.some(({ wasClockSet }) => wasClockSet),
       ownerOf: (actor) => this.replicas.find((replica) => replica.actor === actor)?.owner ?? "",
     };

@@ -9,7 +9,9 @@ import type { Backend, SimInstance } from "../world/backend.ts";
 export class History {
   /** The highest ever handed out, by sandbox id. */
   readonly generations = new Map<string, { generation: number; fence: number }>();
-  /** The same by name, which a successor goes on from; forgotten with a restored backup. */
+  /** What was there when a backup was restored, and no server has listed since; by sandbox and generation. */
+  readonly unlisted = new Map<string, InstanceRef & { readonly fence: number | null }>();
+  /** The highest ever handed out by name, which a successor goes on from; forgotten with a restored backup. */
   readonly names = new Map<string, number>();
   /** Launches that may still arrive within what the backend promises, by instance id. */
   readonly underWay = new Map<string, number>();
@@ -56,6 +58,8 @@ export interface Scene {
   readonly isAlone: () => boolean;
   /** The store's clock was set: ages that were written before mean little. */
   readonly wasClockSet: () => boolean;
+  /** How far the store's clock was set forward by so little that no server notices. */
+  readonly unnoticedMs: () => number;
   /** The name under which a server holds its tickets. */
   readonly ownerOf: (actor: Actor) => string;
 }
@@ -71,6 +75,11 @@ export function instanceOf(scene: Scene, ref: Pick<InstanceRef, "instanceId">): 
 
 export function say({ instanceId, sandboxId, generation, phase }: Lease): string {
   return `${instanceId} (${sandboxId} g${generation}, ${phase})`;
+}
+
+/** Also of one that has lost its labels, and has only its name. */
+export function numbered({ sandboxId, generation }: Pick<InstanceRef, "sandboxId" | "generation">): string {
+  return `${sandboxId} g${generation}`;
 }
 
 export function by(actor: Actor, id: string): string {

@@ -20,7 +20,7 @@ import { capacityHolds } from "./capacity-check.ts";
 import { commitChecks } from "./commit-checks.ts";
 import { QuietHost } from "./quiet-host.ts";
 import { Rates } from "./rates.ts";
-import { by, type Scene } from "./scene.ts";
+import { by, numbered, type Scene } from "./scene.ts";
 import { spareIsUntouched, workedForSomebody } from "./spare-checks.ts";
 import * as check from "./world-checks.ts";
 
@@ -112,6 +112,19 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     const all = listed.get(by(actor, "")) ?? new Set();
     for (const id of ids) all.add(id);
     listed.set(by(actor, ""), all);
+    for (const one of found) if (one.kind === "instance") this.#isKnownAgain(one.ref);
+  }
+
+  /** From now on the servers know of its generation, whatever a restored backup has forgotten. */
+  #isKnownAgain(ref: InstanceRef): void {
+    const { unlisted, generations } = this.#scene.history;
+    const found = unlisted.get(numbered(ref));
+    if (found === undefined || ref.installationId !== found.installationId) return;
+    unlisted.delete(numbered(ref));
+    const { sandboxId, generation } = found;
+    const last = generations.get(sandboxId) ?? { generation: 0, fence: 0 };
+    if (generation <= last.generation) return;
+    generations.set(sandboxId, { generation, fence: Math.max(last.fence, found.fence ?? 0, generation) });
   }
 
   called(actor: Actor, kind: string, op: string): void {
