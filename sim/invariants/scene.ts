@@ -29,6 +29,8 @@ export class History {
   readonly owned = new Set<string>();
   /** Given up by an operator's word. */
   readonly abandoned = new Set<string>();
+  /** Orphans that are in the way of somebody who needs their sandbox. */
+  readonly needed = new Set<string>();
   /** A backup was restored, which knows nothing of what was made or removed since. */
   wentBack = false;
   /** Frozen by somebody else. */

@@ -2,6 +2,7 @@ import type {
   Found,
   Host,
   InstanceRef,
+  Lease,
   Ledger,
   Observation,
   SandboxRef,
@@ -58,6 +59,7 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
       // Only an operator makes a debt of an instance that had its own row.
       if (after.phase === "debt" && from !== "debt" && from !== "gone" && from !== "none")
         history.abandoned.add(after.instanceId);
+      if (isNeeded(commit, before, after)) history.needed.add(after.instanceId);
     }
     this.rates.committed(commit);
     for (const holds of commitChecks) holds(commit, this.#scene);
@@ -196,4 +198,10 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
   toldGone(sandboxId: string): void {
     check.toldGoneIsGone(sandboxId, this.#scene);
   }
+}
+
+/** Whoever brings the end of an orphan forward needs its sandbox: a call does, which has no ticket. */
+function isNeeded({ op, ticket }: Commit, before: Lease | undefined, after: Lease): boolean {
+  if (op !== "save" || ticket !== undefined || before?.origin !== "orphan") return false;
+  return (after.nextAttemptAt ?? Number.POSITIVE_INFINITY) < (before.nextAttemptAt ?? 0);
 }

@@ -148,8 +148,8 @@ export function orphanAfterItsGrace(instanceId: string, scene: Scene): void {
   const { judge, book, scheduler, history } = scene;
   const lease = book.leases.get(instanceId);
   if (lease?.origin !== "orphan" || scene.wasClockSet()) return;
-  // An operator who gives it up says that nobody will come for it.
-  if (lease.stopReason === "abandoned") return;
+  // An operator who gives it up says that nobody will come for it; and who needs the sandbox has come.
+  if (lease.stopReason === "abandoned" || history.needed.has(instanceId)) return;
   const found = [...scene.backends.values()].flatMap(({ instances }) => [...instances.values()]);
   const instance = found.find(({ ref }) => ref.instanceId === instanceId);
   if (instance === undefined || instance.legacy) return;

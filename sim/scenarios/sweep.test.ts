@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { InstanceRef } from "@holdfast/core";
 import { HOUR, MINUTE, SECOND, Stage } from "./stage.ts";
 
 const plan = { spec: {}, hostname: "found", secret: "found", lifetimeSeconds: 600, fence: 1 };
@@ -96,7 +97,8 @@ test("scenario 41: of two for one sandbox the one without a row is stopped, and 
   expect(stage.names()).toEqual([`hf-${ref.sandboxId}-g1`]);
 });
 
-test("scenario 42: a store from a backup hands out no generation again, and ends no newer instance before its time", () => {
+/** Its second instance works, and the rows are from before it. No server runs. */
+function fromABackup(): { stage: Stage; ref: InstanceRef } {
   const stage = new Stage();
   stage.running({ lifetimeSeconds: 600 });
   stage.ask(({ sandboxes }) => sandboxes.stop("box"));
@@ -109,6 +111,11 @@ test("scenario 42: a store from a backup hands out no generation again, and ends
   stage.universe.book.ledgers.clear();
   stage.universe.book.tickets.clear();
   stage.universe.history.forgotten.add(ref.sandboxId);
+  return { stage, ref };
+}
+
+test("scenario 42: a store from a backup hands out no generation again, and ends no newer instance before its time", () => {
+  const { stage, ref } = fromABackup();
   stage.server().start();
   stage.advance(15 * MINUTE);
   expect(stage.names()).toEqual([`hf-${ref.sandboxId}-g2`]);
@@ -116,6 +123,21 @@ test("scenario 42: a store from a backup hands out no generation again, and ends
   const call = stage.ask(({ sandboxes }) => sandboxes.use("box"));
   stage.until(() => call.state !== "waiting");
   expect([call.state, stage.names()]).toEqual(["done", [`hf-${ref.sandboxId}-g3`]]);
+});
+
+test("scenario 42: nor to a call that comes after any step of the server's start", () => {
+  for (let afterSteps = 1; afterSteps < 40; afterSteps++) {
+    const { stage, ref } = fromABackup();
+    stage.server().start();
+    const first = stage.universe.scheduler.steps;
+    stage.until(() => stage.universe.scheduler.steps - first >= afterSteps);
+    const call = stage.ask(({ sandboxes }) => sandboxes.use("box"));
+    stage.until(() => call.state !== "waiting");
+    // Refused, as long as it is not known what is there; then the one that is in the way is ended first.
+    const isRefused = call.code === "provider_unavailable";
+    expect(call.state).toBe(isRefused ? "failed" : "done");
+    expect(stage.names()).toEqual([`hf-${ref.sandboxId}-g${isRefused ? 2 : 3}`]);
+  }
 });
 
 test("scenario 43: the brake holds back a mass kill, and lets go when a second pass finds the same", () => {

@@ -49,7 +49,7 @@ export class Sweeper {
     this.#deps = deps;
   }
 
-  /** This server has had a complete list of what is there; before that it may not know of a generation. */
+  /** What is there was listed, and the rows know of it: before that, a generation that exists could be handed out again. */
   hasListed(provider: string): boolean {
     return this.#listed.has(provider);
   }
@@ -118,7 +118,7 @@ export class Sweeper {
       tombstones: await store.tombstonesAmong(ids),
       ...memory,
     });
-    if (!dryRun) await this.#carryOut(provider, plan, leases);
+    if (!dryRun && (await this.#carryOut(provider, plan, leases))) this.#listed.add(provider);
     return { plan, report: reportOf(provider, { found, plan, leases }) };
   }
 
@@ -128,7 +128,6 @@ export class Sweeper {
       const backend = providerOf({ provider }, this.#deps);
       const found = await within(clock, { ms: LIST_MS }, (signal) => backend.discover(signal));
       await hosts.answered(provider);
-      this.#listed.add(provider);
       return found;
     } catch (error) {
       if (isUnreachable(error)) await hosts.missed(provider, error);
@@ -136,11 +135,14 @@ export class Sweeper {
     }
   }
 
-  async #carryOut(provider: string, plan: SweepPlan, leases: readonly Lease[]): Promise<void> {
+  /** Whether the rows know of every generation that there is now. */
+  async #carryOut(provider: string, plan: SweepPlan, leases: readonly Lease[]): Promise<boolean> {
+    let areNumbersKnown = true;
     for (const action of plan.actions) {
       try {
         await this.#act(provider, action);
       } catch (error) {
+        if (action.do === "raise" || action.do === "record") areNumbersKnown = false;
         this.#deps.log.error("sweep action failed", { provider, action: action.do, error: messageOf(error) });
       }
     }
@@ -149,6 +151,7 @@ export class Sweeper {
       if (lease.phase === "live" && this.#deps.keepers.link(lease.instanceId) === undefined)
         this.#deps.kick(lease.sandboxId);
     }
+    return areNumbersKnown;
   }
 
   #act(provider: string, action: SweepAction): Promise<void> {
