@@ -33,7 +33,7 @@ export class History {
   readonly needed = new Set<string>();
   /** A backup was restored, which knows nothing of what was made or removed since. */
   wentBack = false;
-  /** Frozen by somebody else. */
+  /** Frozen by somebody else, or by a request that nobody waits for any more. */
   readonly pausedOutside = new Set<string>();
   /** Outputs that a client was told are safe, by sandbox. */
   readonly acked = new Map<string, string[]>();

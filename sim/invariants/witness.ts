@@ -104,6 +104,10 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
     if (seen.state === "absent") history.absences.set(by(actor, instanceId), scheduler.now);
   }
 
+  pausedLate({ instanceId }: InstanceRef): void {
+    this.#scene.history.pausedOutside.add(instanceId);
+  }
+
   stopEnded({ instanceId }: InstanceRef): void {
     this.#scene.history.attemptEnds.set(instanceId, this.#scene.storeNow());
   }

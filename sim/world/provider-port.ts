@@ -35,6 +35,8 @@ export interface ProviderWitness extends VaultWitness {
   launchUnderWay(ref: InstanceRef, until: number): void;
   /** The server has the answer. */
   saw(actor: Actor, ref: InstanceRef, seen: Observation): void;
+  /** A pause arrived after its sender had given up, or died. */
+  pausedLate(ref: InstanceRef): void;
   /** An attempt to stop is over for the server, one way or the other. */
   stopEnded(ref: InstanceRef): void;
   listed(actor: Actor, kind: string, found: readonly Found[]): void;
@@ -121,11 +123,22 @@ export class ProviderPort implements Provider {
 
   async #freezing(op: "pause" | "resume", ref: InstanceRef, signal: AbortSignal): Promise<Observation> {
     const { backend, witness, actor } = this.#options;
+    const { epoch } = actor;
+    let isWaitedFor = true;
     witness.sends({ actor, op, ref });
     const fate = this.#fate(ref.instanceId);
-    const seen = await this.#send({ op, ref, fate, signal, apply: () => backend[op](ref) });
-    witness.saw(actor, ref, seen);
-    return seen;
+    const apply = () => {
+      const seen = backend[op](ref);
+      if (op === "pause" && (!isWaitedFor || actor.epoch !== epoch)) witness.pausedLate(ref);
+      return seen;
+    };
+    try {
+      const seen = await this.#send({ op, ref, fate, signal, apply });
+      witness.saw(actor, ref, seen);
+      return seen;
+    } finally {
+      isWaitedFor = false;
+    }
   }
 
   removeDisk(ref: SandboxRef, signal: AbortSignal): Promise<DiskObservation> {
