@@ -165,6 +165,20 @@ test.each(jumps)(
   },
 );
 
+test("after a clock was put back, what could not be ended at once is not forgotten until that time comes again", () => {
+  const stage = new Stage();
+  stage.running();
+  stage.server().jump(-HOUR);
+  stage.advance(MINUTE);
+  stage.ask(({ sandboxes }) => sandboxes.delete("box", { mode: "force", waitMs: 0 }));
+  const { sandboxId } = stage.lease();
+  stage.until(() => stage.universe.book.ledgers.get(sandboxId)?.sandbox?.desired === "deleted");
+  stage.faults({ store_busy: 1 });
+  stage.advance(10 * SECOND);
+  stage.faults({});
+  stage.until(() => stage.names().length === 0, 2 * MINUTE);
+});
+
 test("a server dies after every step of giving back what a clock was set by: nothing waits by that twice", () => {
   for (let afterSteps = 1; ; afterSteps++) {
     const stage = new Stage();

@@ -376,8 +376,11 @@ test("scenario 52: time that nobody saw pass is given back, but for a hard end",
   const debt = aLease({ instanceId: "d", phase: "debt", nextAttemptAt: NOW + 2 });
   const holding = aHolding({ turns: [turn], claim, diskRetryAt: NOW + 3, lastUsedAt: NOW }, live, [debt]);
   for (const byMs of [3_600_000, -3_600_000]) {
-    const change = shifted(holding, byMs);
+    const change = shifted(holding, { from: NOW, to: NOW + byMs });
+    // A clock that is put back does not put a creation into the future.
+    const createdAt = Math.min(NOW - 5_000, NOW + byMs);
     expect(change.sandbox).toEqual({
+      createdAt,
       lastUsedAt: NOW + byMs,
       diskRetryAt: NOW + 3 + byMs,
       turns: [{ ...turn, expiresAt: turn.expiresAt + byMs }],
@@ -385,6 +388,7 @@ test("scenario 52: time that nobody saw pass is given back, but for a hard end",
     });
     expect(after(live, change)).toEqual({
       ...live,
+      createdAt,
       notAfter: live.notAfter + byMs,
       startupDeadlineAt: live.startupDeadlineAt + byMs,
       idleCheckAt: NOW + 1_799_000 + byMs,

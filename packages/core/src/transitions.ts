@@ -438,11 +438,16 @@ export function abandoned(holding: Holding, { reason, now }: { reason: string; n
 
 /**
  * Nobody was there to see this time pass, or the clock was set: what waits goes on waiting for as long as it still had
- * to. An absolute end stays where it is.
+ * to. An absolute end stays where it is. And what is due at once is so since its creation, which is never still to come.
  */
-export function shifted({ sandbox, lease, debts }: Ledger, byMs: number): Change {
+export function shifted(
+  { sandbox, lease, debts }: Ledger,
+  { from, to }: { from: number; to: number },
+): Change {
+  const byMs = to - from;
   const move = (time: number | null) => (time === null ? null : time + byMs);
   const moved = (one: Lease): Partial<Lease> => ({
+    createdAt: Math.min(one.createdAt, to),
     notAfter: one.notAfter + byMs,
     startupDeadlineAt: one.startupDeadlineAt + byMs,
     settleUntil: move(one.settleUntil),
@@ -455,6 +460,7 @@ export function shifted({ sandbox, lease, debts }: Ledger, byMs: number): Change
   return {
     ...(sandbox !== undefined && {
       sandbox: {
+        createdAt: Math.min(sandbox.createdAt, to),
         lastUsedAt: sandbox.lastUsedAt + byMs,
         diskRetryAt: move(sandbox.diskRetryAt),
         turns: sandbox.turns.map((turn) => ({ ...turn, expiresAt: turn.expiresAt + byMs })),

@@ -85,5 +85,10 @@ export function jobSuite(context: Context): void {
     expect((await store.holding("s3"))?.version).toBe(elsewhere.version);
     expect(await store.hosts()).toMatchObject([{ provider: "fake", lastSeenAt: 1_400 }]);
     expect(await store.giveBack("other", unseen)).toBeUndefined();
+
+    await insert(store, { id: "s4", name: "four" });
+    await store.giveBack("fake", { from: 1_400, to: 700 });
+    const createdAt = (await must(store.holding("s1"))).lease?.createdAt;
+    expect([createdAt, (await store.holding("s4"))?.sandbox.createdAt]).toEqual([700, 700]);
   });
 }
