@@ -151,7 +151,7 @@ function escalates(before: Lease, after: Lease): boolean {
 }
 
 /** 1.4: still present -> backoff from **now**, when the attempt is over, not from when it began. */
-function waitsCountFromTheEnd({ leases }: Commit, { judge, history }: Scene): void {
+function waitsCountFromTheEnd({ leases }: Commit, { judge, history, scheduler, storeNow }: Scene): void {
   for (const { before, after } of leases) {
     if (before === undefined || before.attemptDeadlineAt === null || after.attemptDeadlineAt !== null)
       continue;
@@ -159,7 +159,9 @@ function waitsCountFromTheEnd({ leases }: Commit, { judge, history }: Scene): vo
     const end = history.attemptEnds.get(after.instanceId);
     if (end === undefined || after.nextAttemptAt === null) continue;
     const least = retryMs(after.attempts, 0);
-    const wait = after.nextAttemptAt - end;
+    // The clock may have been set since, before the wait was reckoned or after.
+    const endByNow = storeNow() - (scheduler.now - end.at);
+    const wait = after.nextAttemptAt - Math.min(end.storeTime, endByNow);
     judge.demand(
       wait >= least - 1,
       "backoff",

@@ -19,8 +19,8 @@ export class History {
   readonly absences = new Map<string, number>();
   /** What a server found in a list, by server. */
   readonly listed = new Map<string, Set<string>>();
-  /** When the last attempt to stop was over, by instance. */
-  readonly attemptEnds = new Map<string, number>();
+  /** When the last attempt to stop was over, by instance: by the store's clock then, and by nobody's. */
+  readonly attemptEnds = new Map<string, { storeTime: number; at: number }>();
   /** Attempts that are counted while none is under way, by instance. */
   readonly attempts = new Map<string, number>();
   /** Sandboxes that somebody wanted deleted, at any time. */

@@ -109,7 +109,8 @@ export class Witness implements StoreWitness, ProviderWitness, KeeperWitness, Ba
   }
 
   stopEnded({ instanceId }: InstanceRef): void {
-    this.#scene.history.attemptEnds.set(instanceId, this.#scene.storeNow());
+    const { history, scheduler, storeNow } = this.#scene;
+    history.attemptEnds.set(instanceId, { storeTime: storeNow(), at: scheduler.now });
   }
 
   listed(actor: Actor, _: string, found: readonly Found[]): void {
