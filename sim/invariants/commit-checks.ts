@@ -151,7 +151,10 @@ function escalates(before: Lease, after: Lease): boolean {
 }
 
 /** 1.4: still present -> backoff from **now**, when the attempt is over, not from when it began. */
-function waitsCountFromTheEnd({ leases }: Commit, { judge, history, scheduler, storeNow }: Scene): void {
+function waitsCountFromTheEnd({ leases, ticket }: Commit, scene: Scene): void {
+  const { judge, history, scheduler, storeNow } = scene;
+  // The end of an attempt is written under its ticket; an operator who gives it up in that moment wants it hunted now.
+  if (ticket === undefined) return;
   for (const { before, after } of leases) {
     if (before === undefined || before.attemptDeadlineAt === null || after.attemptDeadlineAt !== null)
       continue;
