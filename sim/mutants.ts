@@ -34,7 +34,7 @@ export const mutants: readonly Mutant[] = [
     replace: "return true ||",
     caughtBy: ["S5", "S1", "S9"],
     why: "one look that finds nothing is believed, though it may have been answered from a cache",
-    near: 44,
+    near: 194,
   },
   {
     name: "ticket number not checked",
@@ -43,7 +43,7 @@ export const mutants: readonly Mutant[] = [
     replace: "return sameVersion;",
     caughtBy: ["S10"],
     why: "a server that was away for longer than its ticket writes what it decided before",
-    near: 22,
+    near: 579,
   },
   {
     name: "attempts kept in memory",
@@ -108,7 +108,7 @@ export const mutants: readonly Mutant[] = [
     replace: "const keepUntil = holding.readAt;",
     caughtBy: ["S2"],
     why: "a successor begins again with generations that were used",
-    near: 497,
+    near: 1168,
   },
   {
     name: "capacity check outside the insert",
@@ -133,7 +133,7 @@ export const mutants: readonly Mutant[] = [
     replace: "this.#goodUntil = options.askedAt + options.ticket.ttlMs * 10;",
     caughtBy: ["ticket", "S5", "S10"],
     why: "a server acts for longer than it may, beside the one that took its place",
-    near: 489,
+    near: 76,
   },
   {
     name: "create retry drops ref",
