@@ -78,7 +78,7 @@ export class KeeperLink {
    * policy is admitted without.
    */
   async admit(message: AdmitMessage): Promise<void> {
-    const request = z.parse(AdmitRequest, message);
+    const request = AdmitRequest.parse(message);
     try {
       await this.#post("/admit", request, KeeperInfo);
     } catch (error) {

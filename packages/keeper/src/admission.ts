@@ -1,4 +1,5 @@
-import { type AdmitRequest, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import type { AdmitRequest, KeeperBoot } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 import { realTimers, type Timers } from "./terminal/timers.ts";
 
 // A server that launched us and died is not coming back for us: another one launches its own instance.

@@ -1,19 +1,15 @@
-import {
-  AdmitRequest,
-  DurationMs,
-  type KeeperInfo,
-  type LastEnd,
-  lazily,
-  PROTOCOL_VERSION,
-} from "@holdfast/protocol";
-import { z } from "zod";
+import type { KeeperInfo, LastEnd } from "@holdfast/protocol";
+import { AdmitRequest } from "@holdfast/protocol/keeper-start";
+import { atLeast, integer, optional, shape, strictObject, which } from "@holdfast/protocol/plain-check";
+import { PROTOCOL_VERSION } from "@holdfast/protocol/version";
 import type { Admission } from "./admission.ts";
 import type { Engine } from "./engine/engine.ts";
 import type { Routes } from "./http/guard.ts";
 import type { ShutdownOptions } from "./keeper.ts";
 import type { Lifecycle } from "./lifecycle/lifecycle.ts";
 
-const ShutdownRequest = lazily(() => z.strictObject({ graceMs: DurationMs.optional() }));
+const durationMs = which(atLeast(0, integer), (ms) => ms < 2 ** 31, "at most 24 days");
+const ShutdownRequest = shape(strictObject({ graceMs: optional(durationMs) }));
 
 export interface KeeperParts {
   readonly engine: Engine;

@@ -1,17 +1,9 @@
 import { z } from "zod";
+import { CHOSEN_ID } from "./chosen-id.ts";
 import { lazily } from "./lazily.ts";
 
-/**
- * Ids that a caller may choose (commands, processes, sessions, terminals). They become file names inside the sandbox,
- * so nothing that a path could mean something by gets in.
- */
 export const ChosenId = lazily(() =>
-  z
-    .string()
-    .regex(
-      /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/,
-      "1 to 100 of letters, digits, _ . -, beginning with a letter or digit",
-    ),
+  z.string().regex(CHOSEN_ID, "1 to 100 of letters, digits, _ . -, beginning with a letter or digit"),
 );
 
 /** A sandbox's name: a DNS label, because it becomes a host name inside and a part of preview URLs. */

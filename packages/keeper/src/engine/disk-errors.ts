@@ -1,4 +1,4 @@
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 
 export function codeOf(error: unknown): string | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;

@@ -1,4 +1,5 @@
-import { type Env, HoldfastError, type KeeperBoot } from "@holdfast/protocol";
+import type { Env, KeeperBoot } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 import { makeId } from "./ids.ts";
 import { OomCounter } from "./oom.ts";
 import {

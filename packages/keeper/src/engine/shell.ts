@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import type { Command, Env, ShellUsed } from "@holdfast/protocol";
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 
 export interface Shell {
   readonly name: "bash" | "sh";

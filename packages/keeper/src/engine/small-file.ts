@@ -10,14 +10,14 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import type { z } from "zod";
+import type { Checker } from "@holdfast/protocol/plain-check";
 
 /** Files in the state directory, where the work inside can put anything: links, pipes, gigabytes. */
 
 const MAX_SMALL_BYTES = 64 * 1024;
 
 /** `undefined` if there is none, or what is there is not of this shape. */
-export function readSmallJson<T>(path: string, shape: z.ZodType<T>): T | undefined {
+export function readSmallJson<T>(path: string, shape: Checker<T>): T | undefined {
   const content = readRegular(path, { maxBytes: MAX_SMALL_BYTES });
   if (content === undefined) return undefined;
   const parsed = shape.safeParse(jsonOf(content.toString()));

@@ -1,6 +1,6 @@
-import { CLAIM_FENCE_HEADER, FENCE_HEADER, HoldfastError } from "@holdfast/protocol";
-import type { z } from "zod";
-import { safeParse } from "zod/mini";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { CLAIM_FENCE_HEADER, FENCE_HEADER } from "@holdfast/protocol/keeper-start";
+import { type Checker, tellIssues } from "@holdfast/protocol/plain-check";
 import type { Admission } from "../admission.ts";
 import type { Door } from "../lifecycle/door.ts";
 
@@ -11,8 +11,8 @@ export interface Call {
   /** A part of the path, such as `:id`. */
   param(name: string): string;
   /** The JSON body; throws `invalid_argument` with every issue. An absent body reads as `{}`. */
-  body<Schema extends z.core.$ZodType>(schema: Schema): Promise<z.infer<Schema>>;
-  query<Schema extends z.core.$ZodType>(schema: Schema): z.infer<Schema>;
+  body<T>(shape: Checker<T>): Promise<T>;
+  query<T>(shape: Checker<T>): T;
   /** Throws `claim_lost` if the caller's claim was taken over since. For what goes on after the first check. */
   checkClaim(): void;
   /** The request counts as not answered until this settles: for bytes that are still on their way. */
@@ -130,8 +130,8 @@ function callOf(parts: {
     request,
     server,
     param: (name) => params[name] ?? "",
-    body: async (schema) => parsed(schema, await jsonOf(request), "the request's body"),
-    query: (schema) => parsed(schema, Object.fromEntries(new URL(request.url).searchParams), "the query"),
+    body: async (shape) => parsed(shape, await jsonOf(request), "the request's body"),
+    query: (shape) => parsed(shape, Object.fromEntries(new URL(request.url).searchParams), "the query"),
     checkClaim: () => door.checkClaim(claim),
     busyUntil: (over) => busy.push(over),
   };
@@ -149,17 +149,12 @@ async function jsonOf(request: Request): Promise<unknown> {
   }
 }
 
-function parsed<Schema extends z.core.$ZodType>(
-  schema: Schema,
-  value: unknown,
-  what: string,
-): z.infer<Schema> {
-  const result = safeParse(schema, value);
+function parsed<T>(shape: Checker<T>, value: unknown, what: string): T {
+  const result = shape.safeParse(value);
   if (result.success) return result.data;
-  const issues = result.error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
-  const told = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
-  throw new HoldfastError("invalid_argument", `${what} is not valid: ${told}`, {
+  const { issues } = result.error;
+  throw new HoldfastError("invalid_argument", `${what} is not valid: ${tellIssues(issues)}`, {
     started: "no",
-    details: { issues },
+    details: { issues: issues.map(({ path, message }) => ({ path: path.join("."), message })) },
   });
 }

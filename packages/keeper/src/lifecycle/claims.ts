@@ -1,19 +1,17 @@
 import { join } from "node:path";
-import { ClaimFenceRequest, HoldfastError, lazily } from "@holdfast/protocol";
-import { z } from "zod";
+import type { ClaimFenceRequest } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
+import { atLeast, flag, integer, shape, strictObject, which } from "@holdfast/protocol/plain-check";
 import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
 
 /**
  * The work inside can write there what it likes: a number that no client ever comes near would shut all of them out,
  * and the next one must still be a number.
  */
-const Recorded = lazily(() =>
-  ClaimFenceRequest.extend({
-    fence: z
-      .number()
-      .int()
-      .min(0)
-      .max(10 ** 12),
+const Recorded = shape(
+  strictObject({
+    fence: which(atLeast(0, integer), (fence) => fence <= 10 ** 12, "Too big: expected number to be <=10^12"),
+    required: flag,
   }),
 );
 

@@ -1,4 +1,4 @@
-import { CLAIM_FENCE_HEADER } from "@holdfast/protocol";
+import { CLAIM_FENCE_HEADER } from "@holdfast/protocol/keeper-start";
 import type { Claims } from "./claims.ts";
 import type { Deadman } from "./deadman.ts";
 import type { Gate } from "./gate.ts";

@@ -1,4 +1,4 @@
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 import type { UseClock } from "../engine/use-clock.ts";
 
 // Long enough for a server to end the instance, short enough that one that died in between did no harm.

@@ -1,6 +1,10 @@
 import { join } from "node:path";
-import { type EndCause, type KeeperBoot, LastEnd } from "@holdfast/protocol";
+import type { LastEnd } from "@holdfast/protocol";
+import { type EndCause, endCauses, type KeeperBoot } from "@holdfast/protocol/keeper-start";
+import { integer, object, oneOf, type Shape, shape, text } from "@holdfast/protocol/plain-check";
 import { readSmallJson, writeSmallJson } from "../engine/small-file.ts";
+
+const Recorded: Shape<LastEnd> = shape(object({ cause: oneOf(endCauses), at: text, generation: integer }));
 
 /** For the instance's log: what nobody asked for has to be explained. */
 const reasons: Partial<Record<EndCause, string>> = {
@@ -12,7 +16,7 @@ const reasons: Partial<Record<EndCause, string>> = {
 
 /** How an earlier instance of this sandbox ended, if it could still write it down. */
 export function readLastEnd(boot: KeeperBoot): LastEnd | undefined {
-  return readSmallJson(fileOf(boot), LastEnd);
+  return readSmallJson(fileOf(boot), Recorded);
 }
 
 /** For whoever comes next, and for the log. */

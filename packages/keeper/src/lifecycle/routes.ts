@@ -1,4 +1,5 @@
-import { ClaimFenceRequest, type QuiesceAnswer, QuiesceRequest } from "@holdfast/protocol";
+import type { QuiesceAnswer } from "@holdfast/protocol";
+import { ClaimFenceRequest, QuiesceRequest } from "@holdfast/protocol/keeper-start";
 import type { Routes } from "../http/guard.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 
