@@ -12,25 +12,51 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { ChosenId, lazily } from "@holdfast/protocol";
-import { z } from "zod";
-import { RunEnd, RunRecord, ShortLog } from "./record.ts";
+import { CHOSEN_ID } from "@holdfast/protocol/chosen-id";
+import {
+  byTag,
+  integer,
+  listOf,
+  number,
+  object,
+  oneOf,
+  type Shape,
+  shape,
+  text,
+  which,
+} from "@holdfast/protocol/plain-check";
+import { type RunEnd, type RunRecord, runEnd, runRecord, shortLog } from "./record.ts";
 
-/** One line of the journal. `void` takes back a `begin` whose program could not be started. */
-const JournalLine = lazily(() =>
-  z.discriminatedUnion("line", [
-    z.object({ line: z.literal("begin"), record: RunRecord }),
-    z.object({ line: z.literal("started"), id: z.string(), pid: z.number().int() }),
-    /** Of a short log, a frame as base64. */
-    z.object({ line: z.literal("output"), id: z.string(), frame: ShortLog }),
-    z.object({ line: z.literal("end"), id: z.string(), end: RunEnd }),
-    z.object({ line: z.literal("void"), id: z.string() }),
-    z.object({ line: z.literal("expired"), id: z.string() }),
-    /** Short hashes of expired ids that callers chose. */
-    z.object({ line: z.literal("remember"), hashes: z.array(z.number()) }),
-  ]),
+/** One line of the journal. */
+export type JournalLine =
+  | { line: "begin"; record: RunRecord }
+  | { line: "started"; id: string; pid: number }
+  /** Of a short log, a frame as base64. */
+  | { line: "output"; id: string; frame: string }
+  | { line: "end"; id: string; end: RunEnd }
+  /** Takes back a `begin` whose program could not be started. */
+  | { line: "void"; id: string }
+  | { line: "expired"; id: string }
+  /** Short hashes of expired ids that callers chose. */
+  | { line: "remember"; hashes: number[] };
+
+// An id becomes a file name: one that could mean a path was forged.
+const id = which(text, (value) => CHOSEN_ID.test(value), "Invalid id");
+
+const JournalLine: Shape<JournalLine> = shape(
+  byTag("line", {
+    begin: object({
+      line: oneOf(["begin"]),
+      record: which(runRecord, (record) => CHOSEN_ID.test(record.id), "Invalid id"),
+    }),
+    started: object({ line: oneOf(["started"]), id, pid: integer }),
+    output: object({ line: oneOf(["output"]), id, frame: shortLog }),
+    end: object({ line: oneOf(["end"]), id, end: runEnd }),
+    void: object({ line: oneOf(["void"]), id }),
+    expired: object({ line: oneOf(["expired"]), id }),
+    remember: object({ line: oneOf(["remember"]), hashes: listOf(number) }),
+  }),
 );
-export type JournalLine = z.infer<typeof JournalLine>;
 
 // The work inside can write here: more than this was not written by us, and is not read.
 const MAX_JOURNAL_BYTES = 64 * 1024 * 1024;
@@ -173,15 +199,11 @@ class Reserve {
   }
 }
 
-function parseLine(text: string): JournalLine | undefined {
-  if (text === "") return undefined;
+function parseLine(line: string): JournalLine | undefined {
+  if (line === "") return undefined;
   try {
-    const parsed = JournalLine.safeParse(JSON.parse(text));
-    if (!parsed.success) return undefined;
-    const id =
-      parsed.data.line === "begin" ? parsed.data.record.id : "id" in parsed.data ? parsed.data.id : undefined;
-    // An id becomes a file name: one that could mean a path was forged.
-    return id === undefined || ChosenId.safeParse(id).success ? parsed.data : undefined;
+    const parsed = JournalLine.safeParse(JSON.parse(line));
+    return parsed.success ? parsed.data : undefined;
   } catch {
     return undefined; // torn by a crash, or forged
   }

@@ -5,7 +5,7 @@ import {
   MAX_FRAME_BYTES,
   readFrameHeader,
   writeFrameHeader,
-} from "@holdfast/protocol";
+} from "@holdfast/protocol/log-frames";
 import { segmentPath } from "./log-files.ts";
 import { logPlaces } from "./log-places.ts";
 import { MAX_PAYLOAD_BYTES } from "./log-writer.ts";

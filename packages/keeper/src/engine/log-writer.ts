@@ -8,7 +8,7 @@ import {
   writeSync,
   writevSync,
 } from "node:fs";
-import { FRAME_HEADER_BYTES, frameKind, writeFrameHeader } from "@holdfast/protocol";
+import { FRAME_HEADER_BYTES, frameKind, writeFrameHeader } from "@holdfast/protocol/log-frames";
 import { isMissing } from "./disk-errors.ts";
 import { Followers } from "./followers.ts";
 import { segmentPath } from "./log-files.ts";

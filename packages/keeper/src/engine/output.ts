@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { encodeFrame, FrameDecoder } from "@holdfast/protocol";
+import { encodeFrame, FrameDecoder } from "@holdfast/protocol/log-frames";
 import { headPath } from "./log-files.ts";
 import { LogReader, type LogSource } from "./log-reader.ts";
 import type { Stream } from "./log-writer.ts";

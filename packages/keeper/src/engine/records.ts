@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { HoldfastError } from "@holdfast/protocol";
+import { HoldfastError } from "@holdfast/protocol/errors";
 import { cannotRecord } from "./disk-errors.ts";
 import { isOwnId, shortHash } from "./ids.ts";
 import { Journal, type JournalLine } from "./journal.ts";
