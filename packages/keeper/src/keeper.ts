@@ -4,14 +4,12 @@ import { Admission } from "./admission.ts";
 import { Engine } from "./engine/engine.ts";
 import { startReaper } from "./engine/reaper.ts";
 import { UseClock } from "./engine/use-clock.ts";
-import { execRoutes } from "./exec/exec-routes.ts";
 import { errorResponse, guarded, noRoute, type SocketHandler } from "./http/guard.ts";
 import { keeperRoutes } from "./keeper-routes.ts";
 import { readLastEnd, recordEnd } from "./lifecycle/last-end.ts";
 import { Lifecycle } from "./lifecycle/lifecycle.ts";
 import { lifecycleRoutes } from "./lifecycle/routes.ts";
 import { loadWhatHasLeftovers, makeParts, partRoutes } from "./parts.ts";
-import { processRoutes } from "./process/process-routes.ts";
 import { endEverything } from "./shutdown.ts";
 import { realTimers } from "./terminal/timers.ts";
 
@@ -68,8 +66,6 @@ export async function startKeeper(boot: KeeperBoot, { timers = realTimers } = {}
   const routes = {
     ...keeperRoutes({ engine, admission, lifecycle, startedAt: engine.now, lastEnd, shutdown }),
     ...lifecycleRoutes(lifecycle),
-    ...execRoutes(engine),
-    ...processRoutes(engine),
     ...partRoutes({ engine, gate: lifecycle.gate, parts }),
   };
   const { door } = lifecycle;

@@ -1,6 +1,5 @@
 import { closeSync, fstatSync, readFileSync, unlinkSync } from "node:fs";
-import { KeeperBoot } from "@holdfast/protocol";
-import { z } from "zod";
+import { KeeperBoot } from "@holdfast/protocol/keeper-start";
 import { becomeUndumpable } from "./engine/libc.ts";
 import { prepareTags } from "./engine/oom-score.ts";
 import { limitWork } from "./engine/process-limit.ts";
@@ -72,8 +71,6 @@ async function dispatch([command, argument = "", ...rest]: readonly string[]): P
   await main([command ?? "", argument, ...rest]);
 }
 
-// Compiling a checker for each schema costs more than it ever saves here: most are used a few times.
-z.config({ jitless: true });
 dispatch(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`holdfast keeper: ${error instanceof Error ? error.message : String(error)}\n`);
   process.exit(1);

@@ -25,6 +25,7 @@ export class Part<T> {
 
   async #begin(): Promise<T> {
     try {
+      await import("./zod-settings.ts"); // before any schema is made
       this.#loaded = await this.#load();
       return this.#loaded;
     } catch (error) {

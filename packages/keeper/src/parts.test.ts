@@ -4,12 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { KeeperBoot } from "@holdfast/protocol";
 import { Engine } from "./engine/engine.ts";
+import { execRoutes } from "./exec/exec-routes.ts";
 import { allFilesRoutes } from "./files/routes.ts";
 import { gitRoutes } from "./git/routes.ts";
 import { Gate } from "./lifecycle/gate.ts";
 import { Part } from "./part.ts";
 import { loadWhatHasLeftovers, makeParts, partRoutes } from "./parts.ts";
 import { portRoutes } from "./ports/routes.ts";
+import { processRoutes } from "./process/process-routes.ts";
 import { sessionRoutes } from "./session/session-routes.ts";
 import { terminalRoutes } from "./terminal/routes.ts";
 import { usageRoutes } from "./usage/routes.ts";
@@ -33,6 +35,8 @@ test("every path of every part is answered to before the part is loaded", async 
   const gate = new Gate({ elapsed: () => 0, use: engine.use });
   const ahead = Object.keys(partRoutes({ engine, gate, parts }));
   const all = {
+    ...execRoutes(engine),
+    ...processRoutes(engine),
     ...allFilesRoutes(engine),
     ...gitRoutes(engine),
     ...portRoutes({ gate, use: engine.use }),

@@ -8,7 +8,7 @@ import type { Sessions } from "./session/sessions.ts";
 import type { Terminals } from "./terminal/terminals.ts";
 import type { FileWatches } from "./watch/file-watches.ts";
 
-/** What a sandbox may have beside commands and processes. */
+/** What a sandbox may have, beside commands and processes, that is looked at as a whole. */
 export interface Parts {
   readonly sessions: Part<Sessions>;
   readonly terminals: Part<Terminals>;
@@ -59,6 +59,14 @@ export function partRoutes({
   gate: Gate;
   parts: Parts;
 }): Record<string, Handler> {
+  const exec = new Part(async () => {
+    const { execRoutes } = await import("./exec/exec-routes.ts");
+    return execRoutes(engine);
+  });
+  const process = new Part(async () => {
+    const { processRoutes } = await import("./process/process-routes.ts");
+    return processRoutes(engine);
+  });
   const session = new Part(async () => {
     const { sessionRoutes } = await import("./session/session-routes.ts");
     return sessionRoutes(engine, await sessions.get());
@@ -80,6 +88,8 @@ export function partRoutes({
     return usageRoutes({ engine, sessions, terminals });
   });
   return {
+    ...routesOf(paths.exec, exec),
+    ...routesOf(paths.process, process),
     ...routesOf(paths.files, files),
     ...routesOf(paths.sessions, session),
     ...routesOf(paths.terminals, terminal),
@@ -91,6 +101,18 @@ export function partRoutes({
 }
 
 const paths = {
+  exec: ["/v1/exec", "/v1/commands/:id", "/v1/commands/:id/logs", "/v1/commands/:id/cancel"],
+  process: [
+    "/v1/processes",
+    "/v1/processes/:id",
+    "/v1/processes/:id/logs",
+    "/v1/processes/:id/stdin",
+    "/v1/processes/:id/stdin/close",
+    "/v1/processes/:id/signal",
+    "/v1/processes/:id/kill",
+    "/v1/processes/:id/wait",
+    "/v1/processes/:id/wait-for-port",
+  ],
   files: [
     "/v1/files",
     "/v1/files/tar",
