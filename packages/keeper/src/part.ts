@@ -35,14 +35,22 @@ export class Part<T> {
   }
 }
 
+/** What a part answers to. */
+export type Paths = Readonly<Record<string, readonly Method[]>>;
+
 /** Handlers for the paths of routes that are loaded with the first request for one of them. */
-export function routesOf(paths: readonly string[], routes: Part<Routes>): Record<string, Handler> {
+export function routesOf(paths: Paths, routes: Part<Routes>): Routes {
   const handler =
-    (path: string): Handler =>
+    (path: string, method: Method): Handler =>
     async (call) => {
-      const handle = (await routes.get())[path]?.[call.request.method as Method];
+      const handle = (await routes.get())[path]?.[method];
       if (handle === undefined) throw noRoute(call.request);
       return handle(call);
     };
-  return Object.fromEntries(paths.map((path) => [path, handler(path)]));
+  return Object.fromEntries(
+    Object.entries(paths).map(([path, methods]) => [
+      path,
+      Object.fromEntries(methods.map((method) => [method, handler(path, method)])),
+    ]),
+  );
 }

@@ -7,6 +7,7 @@ import { Engine } from "./engine/engine.ts";
 import { execRoutes } from "./exec/exec-routes.ts";
 import { allFilesRoutes } from "./files/routes.ts";
 import { gitRoutes } from "./git/routes.ts";
+import type { Routes } from "./http/guard.ts";
 import { Gate } from "./lifecycle/gate.ts";
 import { Part } from "./part.ts";
 import { loadWhatHasLeftovers, makeParts, partRoutes } from "./parts.ts";
@@ -30,10 +31,10 @@ afterEach(() => {
   rmSync(stateDir, { recursive: true });
 });
 
-test("every path of every part is answered to before the part is loaded", async () => {
+test("every path and method of every part is answered to before the part is loaded", async () => {
   const parts = makeParts(engine);
   const gate = new Gate({ elapsed: () => 0, use: engine.use });
-  const ahead = Object.keys(partRoutes({ engine, gate, parts }));
+  const ahead = partRoutes({ engine, gate, parts });
   const all = {
     ...execRoutes(engine),
     ...processRoutes(engine),
@@ -45,7 +46,7 @@ test("every path of every part is answered to before the part is loaded", async 
     ...usageRoutes({ engine, ...parts }),
     ...watchRoutes(await parts.fileWatches.get()),
   };
-  expect(ahead.sort()).toEqual(Object.keys(all).sort());
+  expect(namesOf(ahead)).toEqual(namesOf(all));
 });
 
 test.each([
@@ -71,3 +72,10 @@ test("whoever needs a part gets the same one, and one that could not be loaded i
   const [one, other] = await Promise.all([part.get(), part.get()]);
   expect([one, other === one, part.loaded === one, loads]).toEqual([{ number: 2 }, true, true, 2]);
 });
+
+function namesOf(routes: Routes): string[] {
+  const names = Object.entries(routes).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method} ${path}`),
+  );
+  return names.sort();
+}

@@ -47,10 +47,7 @@ const BEFORE_ADMISSION: ReadonlySet<string> = new Set(["/v1/keeper", "/v1/admit"
  * Puts the checks that every request passes in front of every handler: secret, fence, admission, and for work the claim
  * and the gate; and errors behind.
  */
-export function guarded(
-  routes: Record<string, Routes[string] | Handler>,
-  options: { secret: string; admission: Admission; door: Door },
-) {
+export function guarded(routes: Routes, options: { secret: string; admission: Admission; door: Door }) {
   const { admission, door } = options;
   const wanted = Buffer.from(`Bearer ${options.secret}`);
   const guard =
@@ -76,10 +73,7 @@ export function guarded(
   const guardedMethods = (path: string, methods: Routes[string]) =>
     Object.fromEntries(Object.entries(methods).map(([method, handler]) => [method, guard(path, handler)]));
   return Object.fromEntries(
-    Object.entries(routes).map(([path, methods]) => [
-      path,
-      typeof methods === "function" ? guard(path, methods) : guardedMethods(path, methods),
-    ]),
+    Object.entries(routes).map(([path, methods]) => [path, guardedMethods(path, methods)]),
   );
 }
 
