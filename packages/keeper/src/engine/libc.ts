@@ -6,6 +6,8 @@ import { dlopen, ptr } from "bun:ffi";
  */
 const { symbols: libc } = dlopen("libc.so.6", {
   pipe2: { args: ["ptr", "i32"], returns: "i32" },
+  memfd_create: { args: ["ptr", "u32"], returns: "i32" },
+  lseek: { args: ["i32", "i64", "i32"], returns: "i64" },
   fcntl: { args: ["i32", "i32", "i64"], returns: "i32" },
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
@@ -20,6 +22,9 @@ const F_GETFL = 3;
 const F_SETFL = 4;
 const F_SETPIPE_SZ = 1031;
 const FIONREAD = 0x541b;
+const MFD_CLOEXEC = 1;
+const MFD_NOEXEC_SEAL = 8;
+const SEEK_SET = 0;
 const WNOHANG = 1;
 const RLIMIT_NPROC = 6;
 const PR_SET_DUMPABLE = 4;
@@ -40,6 +45,21 @@ export function makePipe(): Pipe {
   const fds = new Int32Array(2);
   if (libc.pipe2(ptr(fds), O_CLOEXEC) !== 0) throw new Error("pipe2 failed: no file descriptors are left");
   return { readFd: fds[0] ?? -1, writeFd: fds[1] ?? -1 };
+}
+
+/** A file in memory alone, without a name that anybody could open. */
+export function makeMemoryFile(): number {
+  const name = ptr(Buffer.from("holdfast\0"));
+  // A kernel may insist that such a file holds no program; one before 6.3 does not know that it can be said.
+  const sealed = libc.memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+  const fd = sealed >= 0 ? sealed : libc.memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) throw new Error("memfd_create failed: no file descriptors are left");
+  return fd;
+}
+
+/** For everybody who has it from us: they share one place in the file. */
+export function rewind(fd: number): void {
+  libc.lseek(fd, 0, SEEK_SET);
 }
 
 /** Affects this end only: the two ends of a pipe are two open files. */

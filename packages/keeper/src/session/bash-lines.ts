@@ -6,10 +6,11 @@ import type { ShellOrder } from "./session-shell.ts";
 const QUIETLY = "&>/dev/null";
 // Here and not in shell.bash: with one more eval around it bash would not undo the group's redirection on exit, and an
 // EXIT trap would not be heard. On one line, because bash counts the lines of the text from here. Negated, so that
-// errexit acts inside the text but not on its end. Verbose goes off at once: bash would show the next line of ours.
+// errexit acts inside the text but not on its end.
 const EVALUATE =
-  `! \\builtin eval "$__hf_t" 0<"$__hf_i" 1>&71- 2>&72- 70<&- 73>&- 74<&- 75>&-; ` +
-  `__hf_rc=\${PIPESTATUS[0]} __hf_v=$-; \\unset -f builtin; \\builtin set +v`;
+  `! \\builtin eval "\${__hf_x[5]}" 0<"\${__hf_x[3]}" 1>&71- 2>&72- 70<&- 73>&- 74<&- 75>&-; ` +
+  "__hf_r=${PIPESTATUS[0]}";
+const END = `\\unset -f builtin; \\builtin eval "$__hf_z"`;
 // The only way to make bash count lines anew: a failed assignment to a read-only variable leaves the counter as its
 // arithmetic set it. In POSIX mode such a failure would end the shell.
 const COUNT_LINES_ANEW = `{ [[ -o posix ]] || PPID=$((LINENO=0)); } ${QUIETLY}`;
@@ -18,7 +19,7 @@ const SET_BY_BASH =
   "PATH IFS PS4 OPTERR OPTIND HOSTNAME HOSTTYPE MACHTYPE OSTYPE SHELL SHLVL TERM BASH OLDPWD";
 
 /** The first line for a shell that was spawned; one that took over has its descriptors already. */
-export const MOVE_DESCRIPTORS = "exec 70<&0 71>&1 72>&2 73>&3- 74<&4- 75>&5-";
+export const MOVE_DESCRIPTORS = "exec 71>&1 72>&2 73>&3- 74<&4- 75>&5- 70<&6-";
 
 /** Defines our side in a shell that knows nothing yet. */
 export function definitions(facts: {
@@ -43,34 +44,37 @@ export function declarationsOf(names: readonly string[]): string {
 
 export const RESTORE = [`{ \\builtin eval "$__hf_restore"; } ${QUIETLY}`, ""];
 
-export const SAVE = [`{ \\builtin eval "$__hf_save"; } ${QUIETLY}`, COUNT_LINES_ANEW];
+/** The last lines before the first command. */
+export function save(n: number): string {
+  return [`{ \\builtin eval "$__hf_save"; } ${QUIETLY}`, COUNT_LINES_ANEW, begun(n + 1)].join("\n");
+}
 
-/** What the file of a command holds: parts without a NUL, each ended by one. */
-export function commandFile(order: ShellOrder, facts: { dir: string }): string {
+/** What a command is, for `__hf_load`. */
+export function commandParts(order: ShellOrder, facts: { dir: string; n: number; status: number }): string[] {
   const input = order.stdin === undefined ? "/dev/null" : join(facts.dir, "stdin");
-  return [order.marker, input, order.cd ?? "", order.text, ""].join("\0");
+  return [String(facts.n), String(facts.status), order.marker, input, order.cd ?? "", order.text];
 }
 
 /**
- * One command: its text is in a file, and finds the status of the text before it in `$?`. Short, because bash reads a pipe
- * byte by byte, which is a third of the time that a short command takes.
+ * What begins a command and reads on after it. Bash reads a pipe byte by byte, which would be a third of the time that a
+ * short command takes. So it has read the line of a command before that comes, all but its end; the end of the line is
+ * the first byte here, and the line of the next command the last. A shell that has no such line takes no harm.
  */
-export function command(facts: { n: number; status: number }): string[] {
-  const evaluate = facts.status === 0 ? EVALUATE : evaluateAfter(facts.status);
+export function command(n: number): string {
   return [
-    `{ __hf_n=${facts.n}; \\builtin eval "$__hf_load"; ${evaluate}; } ${QUIETLY}`,
+    "",
     "", // after a text with an open quote, bash takes no reserved word at the beginning of the next line
-    `{ __hf_q=$?; \\unset -f builtin; \\builtin eval "$__hf_end"; } ${QUIETLY}`,
+    `{ __hf_q=$?; ${END}; __hf_r= __hf_z=$__hf_end; } ${QUIETLY}`,
     COUNT_LINES_ANEW,
-  ];
+    begun(n + 1),
+  ].join("\n");
 }
 
-/** A function is the only way to set `$?` without a fork. It is gone again when the text begins. */
-function evaluateAfter(status: number): string {
-  const define = `__hf_ret() { \\builtin unset -f __hf_ret; \\builtin return ${status}; }`;
-  return `${define}; if __hf_ret; then \\builtin :; else ${EVALUATE}; fi`;
+function begun(n: number): string {
+  return `{ __hf_n=${n}; \\builtin eval "$__hf_load" && \\builtin :; ${EVALUATE}; ${END}; } ${QUIETLY}`;
 }
 
+/** A text, too. */
 export const EXIT = "\\builtin exit 0";
 
 /** Any bytes as one word of bash, in ASCII, so that neither a locale nor a quote can change it. */

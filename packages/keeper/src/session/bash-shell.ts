@@ -4,14 +4,15 @@ import type { Stream } from "../engine/log-writer.ts";
 import { isAlive, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
 import {
   command,
-  commandFile,
+  commandParts,
   declarationsOf,
   definitions,
   EXIT,
   MOVE_DESCRIPTORS,
   RESTORE,
-  SAVE,
+  save,
 } from "./bash-lines.ts";
+import { CommandMemory } from "./command-memory.ts";
 import { InjectedValues } from "./injected-values.ts";
 import type { Report } from "./reports.ts";
 import type { Rebuilt, SavedState, SessionShell, ShellEnd, ShellOrder } from "./session-shell.ts";
@@ -52,6 +53,7 @@ const EXIT_TRAP_MS = 1_000;
 export class BashShell implements SessionShell {
   readonly #options: BashOptions;
   readonly #link: ShellLink;
+  readonly #memory = new CommandMemory();
   readonly #injected = new InjectedValues();
   /** The number of the last command; reports carry it. */
   #n = 0;
@@ -106,7 +108,6 @@ export class BashShell implements SessionShell {
 
   async run(order: ShellOrder): Promise<ShellEnd> {
     const { reports } = this.#link;
-    this.#write("command", commandFile(order, this.#options));
     if (order.stdin !== undefined) this.#write("stdin", order.stdin);
     const n = this.#n + 1;
     this.#n = n;
@@ -117,7 +118,7 @@ export class BashShell implements SessionShell {
     const ended = reports
       .expect("E", n)
       .then((status = 0): ShellEnd => (unread ? { how: "unread" } : { how: "ended", status }));
-    this.#link.feed(...command({ n, status: this.#status }));
+    this.#begin(n, order);
     const end = await firstOf([ended, this.#death.promise], { main: this.#main, link: this.#link });
     this.#link.drainOutput();
     for (const kind of ["X", "E"]) reports.forget(kind, n);
@@ -146,7 +147,7 @@ export class BashShell implements SessionShell {
 
   async exit(): Promise<void> {
     if (this.#main === undefined || this.#closed) return;
-    this.#link.feed(EXIT);
+    this.#begin(this.#n + 1, { text: EXIT, marker: this.#options.marker });
     await Promise.race([this.#death.promise, Bun.sleep(EXIT_TRAP_MS)]);
   }
 
@@ -155,12 +156,24 @@ export class BashShell implements SessionShell {
     this.#closed = true;
     for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
     this.#link.close();
+    this.#memory.close();
+  }
+
+  #begin(n: number, order: ShellOrder): void {
+    this.#memory.put(commandParts(order, { dir: this.#options.dir, n, status: this.#status }));
+    this.#link.feedExactly(command(n));
   }
 
   #spawn(): void {
     const { path, cwd, env } = this.#options;
     const cmd = [path, "--noprofile", "--norc", "-p"];
-    const shell = spawnShell({ cmd, argv0: "bash", cwd, env, stdio: this.#link.descriptors });
+    const shell = spawnShell({
+      cmd,
+      argv0: "bash",
+      cwd,
+      env,
+      stdio: [...this.#link.descriptors, this.#memory.fd],
+    });
     this.#main = shell.ref;
     this.#death = shell.death;
   }
@@ -208,7 +221,7 @@ export class BashShell implements SessionShell {
       this.#write("state", state);
       this.#link.feed(...RESTORE);
     }
-    this.#link.feed(...SAVE);
+    this.#link.feedExactly(save(this.#n));
     if (!(await this.settle())) throw new Error("the shell did not start");
   }
 

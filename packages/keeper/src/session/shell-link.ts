@@ -51,7 +51,11 @@ export class ShellLink {
   }
 
   feed(...lines: string[]): void {
-    if (!this.#closed) writeSync(this.#feed.writeFd, `${lines.join("\n")}\n`);
+    this.feedExactly(`${lines.join("\n")}\n`);
+  }
+
+  feedExactly(text: string): void {
+    if (!this.#closed) writeSync(this.#feed.writeFd, text);
   }
 
   /** To whichever savepoint reads next. */

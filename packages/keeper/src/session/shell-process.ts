@@ -16,7 +16,7 @@ export function spawnShell(program: {
   argv0: string;
   cwd: string;
   env: Record<string, string>;
-  stdio: [number, number, number, number, number, number];
+  stdio: [number, number, number, ...number[]];
 }): ShellProcess {
   const child = startLeader(undefined, () => Bun.spawn({ ...program, detached: true }));
   const death = Promise.withResolvers<ShellEnd>();
