@@ -40,7 +40,7 @@ export async function carryOut(job: Job): Promise<Outcome> {
   );
   const kill = await forced.report;
   const aftermath = forced.because ?? aftermathOf(end);
-  const oom = (engine.oom.read() ?? 0) > (oomKillsBefore ?? 0);
+  const oom = () => (engine.oom.read() ?? 0) > (oomKillsBefore ?? 0);
   const ending = endingOf({ end, because: forced.because, oom, kill });
   return { ending, shellExited: end.how !== "ended", aftermath };
 }
@@ -88,7 +88,8 @@ function aftermathOf(end: ShellEnd): Aftermath {
 function endingOf(facts: {
   end: ShellEnd;
   because: "timed_out" | "cancelled" | undefined;
-  oom: boolean;
+  /** Asked only of what was killed: most are not, and to look takes time. */
+  oom: () => boolean;
   kill: KillReport | undefined;
 }): Ending {
   const { end, because, oom, kill } = facts;
@@ -99,7 +100,7 @@ function endingOf(facts: {
     signal: exit.signal,
     timedOut,
     cancelled: because === "cancelled",
-    oomKilled: oom && because === undefined && exit.exitCode === 137,
+    oomKilled: because === undefined && exit.exitCode === 137 && oom(),
     ...(kill !== undefined && { kill }),
   };
 }
