@@ -122,6 +122,13 @@ const cases: readonly Case[] = [
     exitCode: 0,
     undo: "unalias builtin eval; shopt -u expand_aliases",
   },
+  {
+    text: "shopt -s expand_aliases; alias if=false then=false fi=false '{'=false '!'=false '[['=false",
+    exitCode: 0,
+    undo: "unalias if then fi '{' '!' '[['; shopt -u expand_aliases",
+  },
+  // Flags in capitals that a careless look would take for those that make a shell deaf.
+  { text: "shopt -s nocasematch; set -TE", exitCode: 0, undo: "shopt -u nocasematch; set +TE" },
   { text: "readonly R=1; R=2; echo no", exitCode: 1, stdout: "" },
   { text: "BASHPID=1; PPID=1; UID=5; echo no", exitCode: 1, stdout: "" },
   { text: "trap 'echo chld' CHLD", exitCode: 0, undo: "trap - CHLD" },

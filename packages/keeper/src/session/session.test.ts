@@ -478,3 +478,26 @@ test("nothing is left behind: no descriptor, no process, no file", async () => {
   }
   expect(await settled()).toEqual(before);
 });
+
+test("a trap for a signal that comes between two commands is heard with the next one", async () => {
+  await using all = testSessions();
+  const session = await all.create();
+  await session.run("trap 'echo trapped' USR1");
+  await Bun.sleep(50); // what it prints while lines of ours run is thrown away
+  process.kill(session.session.shellProcesses[0]?.pid ?? 0, "SIGUSR1");
+  await Bun.sleep(50);
+  const { stdout, background } = await session.run("echo hi");
+  expect([stdout, background]).toEqual(["trapped\nhi\n", undefined]);
+});
+
+test("what a subshell does to the descriptor that commands come from runs nothing twice", async () => {
+  await using all = testSessions();
+  const session = await all.create();
+  // Bash keeps what it closes for a text above 9: all of it is read empty, again and again, by a job.
+  const eat = "for fd in {10..30}; do read -rt 0.001 -u $fd -d '' -N 9999 x; done";
+  await session.run(`N=0; (for i in {1..20}; do ${eat}; done) 2>/dev/null & echo $!`);
+  for (let i = 0; i < 5; i++) await session.run("N=$((N+1)); echo $N").catch(() => {});
+  await session.run("wait").catch(() => {});
+  const { stdout } = await session.run("echo $N");
+  expect(Number(stdout)).toBeLessThanOrEqual(5);
+});
