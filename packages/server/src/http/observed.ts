@@ -16,7 +16,9 @@ export function observed(options: {
 }): MiddlewareHandler<AppEnv> {
   const { log, meters, tracer } = options;
   const names = new Names(options.app);
+  const later = new Later();
   return async (c, next) => {
+    if (c.req.path === "/metrics") await later.now();
     const requestId = newRequestId();
     const sender = parseTraceparent(c.req.header("traceparent"));
     const span = tracer?.root(sender, { name: "request", kind: "server" });
@@ -41,20 +43,39 @@ export function observed(options: {
     };
     // Whoever reads `body` makes a stream of it, which is fifty times the work.
     if (c.res.headers.get("content-type")?.startsWith("application/json"))
-      return seeOutLater(c, operation, tell);
+      return seeOutLater(c, { operation, tell, later });
     tell();
     if (!operation.isSocket) seeOut(c, operation, meters);
   };
 }
 
-/** Of an answer that is there as a whole. Nobody should wait for what is told of it. */
-function seeOutLater(c: Context<AppEnv>, operation: Operation, tell: () => void): void {
+/** Of an answer that is there as a whole. */
+function seeOutLater(
+  c: Context<AppEnv>,
+  { operation, tell, later }: { operation: Operation; tell: () => void; later: Later },
+): void {
   const copy = c.res.clone();
-  setImmediate(async () => {
+  later.do(async () => {
     tell();
     operation.sent((await copy.blob()).size);
     operation.end();
   });
+}
+
+/** How long what is told of an answer may wait: nobody sees it sooner, and a burst of calls is over. */
+const LATER_MS = 5;
+
+/** What nobody should wait for. Not even when the answer is sent: who gets it may have to wait for our core. */
+class Later {
+  #work: (() => Promise<void>)[] = [];
+
+  do(work: () => Promise<void>): void {
+    if (this.#work.push(work) === 1) setTimeout(() => this.now(), LATER_MS);
+  }
+
+  async now(): Promise<void> {
+    await Promise.all(this.#work.splice(0).map((work) => work()));
+  }
 }
 
 /** Until the last byte of an answer that streams. */
