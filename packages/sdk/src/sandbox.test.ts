@@ -1,4 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { HoldfastError, type LogEvent, Sandbox } from "./index.ts";
 import { FakeServer } from "./testing/fake-server.ts";
 
@@ -94,10 +97,15 @@ test("an abort whose cancel fails says that the command may still run", async ()
 
 test("yieldMs answers while it runs; getCommand and its log tell the rest", async () => {
   const sbx = await Sandbox.create({}, connection());
-  const first = await sbx.exec("read x; echo late", { commandId: "c1", yieldMs: 0 });
+  const dir = mkdtempSync(join(tmpdir(), "holdfast-sdk-"));
+  const isOpen = join(dir, "open");
+  const waiting = `until [ -e ${isOpen} ]; do sleep 0.01; done; echo late`;
+  const first = await sbx.exec(waiting, { commandId: "c1", yieldMs: 0 });
   expect(first.status).toBe("running");
+  writeFileSync(isOpen, "");
   expect(await text(sbx.commandLogs("c1", { follow: true }))).toBe("late\n");
   expect(await sbx.getCommand("c1")).toMatchObject({ status: "exited", stdout: "late\n" });
+  rmSync(dir, { recursive: true });
 });
 
 test("another generation than asked for is state_lost, with nothing started", async () => {
