@@ -5,8 +5,8 @@ import { makeMemoryFile, rewind } from "../engine/libc.ts";
 const KEPT_BYTES = 64 * 1024;
 
 /**
- * Where a shell finds its command: a file in memory that both have open. Nothing inside can delete, replace or read it,
- * and it costs neither an open nor a disk.
+ * Where a shell finds its command: a file in memory that both have open. It has no name by which the work could delete or
+ * replace it, and costs neither an open nor a disk.
  */
 export class CommandMemory {
   readonly fd = makeMemoryFile();
