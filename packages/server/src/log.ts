@@ -9,9 +9,7 @@ export interface Log {
 
 /** JSON lines on stderr for machines, one short line for a person at a terminal. */
 export function createLog(options: { level: string; forPerson: boolean }): Log {
-  return options.forPerson
-    ? logTo({ write: writeForPerson }, options)
-    : logTo(gathered(pino.destination({ dest: 2, sync: false })), options);
+  return options.forPerson ? logTo({ write: writeForPerson }, options) : logTo(gathered(stderr()), options);
 }
 
 /** Flushed after each warning and error: whatever they tell of may be about to end us. */
@@ -37,32 +35,44 @@ export function logTo(
 const GATHERED_MS = 20;
 
 interface Sink {
+  /** Never waits: whoever reads our log may have stopped. */
   write(text: string): void;
-  flushSync(): void;
+  /** Has written it, and what came before, when it returns. */
+  writeLast(text: string): void;
 }
 
-/** Writes lines together. All are written when the process ends, unless it is killed. */
+/** Writes lines together. What still waits is written when the process ends, unless it is killed. */
 export function gathered(
   sink: Sink,
   { onExit = (flush: () => void) => void process.once("exit", flush) } = {},
 ): { write(line: string): void; flush(): void } {
   let lines = "";
   let timer: Timer | undefined;
-  const flush = () => {
+  const take = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (lines !== "") sink.write(lines);
+    const taken = lines;
     lines = "";
+    return taken;
   };
-  onExit(() => {
-    flush();
-    sink.flushSync();
-  });
+  const flush = () => sink.write(take());
+  onExit(() => sink.writeLast(take()));
   return {
     flush,
     write(line) {
       lines += line;
       timer ??= setTimeout(flush, GATHERED_MS).unref();
+    },
+  };
+}
+
+function stderr(): Sink {
+  const later = pino.destination({ dest: 2, sync: false });
+  return {
+    write: (text) => void later.write(text),
+    writeLast(text) {
+      later.flushSync();
+      pino.destination({ dest: 2, sync: true }).write(text);
     },
   };
 }
