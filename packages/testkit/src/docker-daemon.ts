@@ -95,6 +95,8 @@ class Daemon extends DaemonClient implements DockerDaemon {
     const { argv, env } = this.#command;
     const far = this.#far?.access.argv ?? [];
     this.#process = Bun.spawn([...this.#launcher, ...argv, ...far], {
+      // Podman's monitor leaves a note where it is, of what ran out of memory.
+      cwd: this.#dir,
       env: { ...process.env, ...env, AGAIN: againFile(this.#dir), HIDDEN: this.#far?.hidden.join(":") ?? "" },
       stdin: "ignore",
       stdout: Bun.file(this.#log),
