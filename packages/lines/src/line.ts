@@ -58,7 +58,7 @@ export class Lines {
     const text = textOf(question, this.#options.host);
     for (;;) {
       const kept = this.#kept.pop();
-      const line = kept ?? (await Line.open(this.#options));
+      const line = kept ?? (await Line.open(this.#options, question.signal));
       try {
         const reply = await line.ask(text, question.signal);
         if (line.isOpen && this.#kept.length < KEPT_LINES) this.#keep(line);
@@ -110,16 +110,30 @@ class Line {
     this.#options = options;
   }
 
-  static async open(options: LinesOptions): Promise<Line> {
+  /** Who is not wanted any more before it is open rejects with the signal's reason, and closes when it is. */
+  static async open(options: LinesOptions, signal: AbortSignal | undefined): Promise<Line> {
     const line = new Line(options);
+    const opening = options.open({
+      heard: (bytes) => line.#hear(bytes),
+      over: (cause) => line.#end(cause),
+    });
+    let abort = () => {};
+    const aborted = new Promise<never>((_, reject) => {
+      abort = () => reject(signal?.reason);
+    });
+    signal?.addEventListener("abort", abort);
     try {
-      line.#wire = await options.open({
-        heard: (bytes) => line.#hear(bytes),
-        over: (cause) => line.#end(cause),
-      });
+      line.#wire = await Promise.race([opening, aborted]);
       return line;
     } catch (cause) {
-      throw new Unanswered(cause, { wasHeard: "no" });
+      if (!signal?.aborted) throw new Unanswered(cause, { wasHeard: "no" });
+      opening.then(
+        (wire) => wire.end(),
+        () => {},
+      );
+      throw cause;
+    } finally {
+      signal?.removeEventListener("abort", abort);
     }
   }
 
