@@ -5,6 +5,8 @@ import { difference, lookAtTheWorld } from "./world.ts";
 const inCi = process.env.CI === "true";
 const bun = process.execPath;
 const total = { passed: 0, failed: 0 };
+/** What failed, to be told again at the end: whoever sees only the end of a long output sees why. */
+const failures: string[] = [];
 // For what hangs. A test that needs longer on a quiet machine says so itself.
 const limits = ["--timeout", "120000"];
 // Many tests wait for something. Each file has a process of its own, and its own servers, daemons and data dirs.
@@ -21,6 +23,7 @@ await suite("simulation", ["sim"]); // it takes every core by itself
 await suite("end to end", ["e2e"], sideBySide);
 await nothingLeftBehind();
 
+for (const failure of failures) process.stdout.write(`\n== again, what failed: ${failure}\n`);
 process.stdout.write(`\n${total.passed} passed, ${total.failed} failed\n`);
 process.exit(total.failed === 0 ? 0 : 1);
 
@@ -40,6 +43,28 @@ async function suite(name: string, folders: string[], options: string[] = []): P
   // A skipped test is a missing engine: fine for a user who is told, a failure in CI.
   const failed = counted("fail") + (inCi ? counted("skip") : 0);
   total.failed += failed === 0 && exitCode !== 0 ? 1 : failed;
+  if (failed === 0 && exitCode !== 0)
+    failures.push(`${name}, exit code ${exitCode}\n${lastLines(output, 30)}`);
+  for (const told of failedTests(output)) failures.push(`${name}\n${told}`);
+}
+
+/** Each failed (in CI also each skipped) test's own line, with what was printed since the test before it. */
+function failedTests(output: string): string[] {
+  const told = new Map<string, string>(); // by the test's line: of a long run, Bun itself lists them again
+  let lines: string[] = [];
+  for (const line of output.split("\n")) {
+    lines.push(line);
+    const end = /^\((pass|fail|skip)\) /.exec(line)?.[1];
+    const failed = end === "fail" || (end === "skip" && inCi);
+    if (failed && !told.has(line)) told.set(line, lastLines(lines.join("\n"), 40));
+    if (end !== undefined) lines = [];
+  }
+  return [...told.values()];
+}
+
+function lastLines(text: string, most: number): string {
+  const lines = text.trimEnd().split("\n").slice(-most);
+  return lines.map((line) => (line.length > 300 ? `${line.slice(0, 300)}…` : line)).join("\n");
 }
 
 async function nothingLeftBehind(): Promise<void> {
@@ -55,7 +80,9 @@ async function nothingLeftBehind(): Promise<void> {
 function count(name: string, ok: boolean, output: string): void {
   title(`${ok ? "ok" : "FAILED"}: ${name}`);
   total[ok ? "passed" : "failed"]++;
-  if (!ok) process.stdout.write(output);
+  if (ok) return;
+  process.stdout.write(output);
+  failures.push(`${name}\n${lastLines(output, 40)}`);
 }
 
 function title(text: string): void {
