@@ -257,6 +257,12 @@ describe("stdin", () => {
 });
 
 describe("ending", () => {
+  /** What is between its fork and its program shows no environment, and is known by nothing then. */
+  async function running(count: number): Promise<void> {
+    for (let i = 0; i < 500 && keeper.processes().length !== count; i++) await Bun.sleep(10);
+    expect(keeper.processes().length).toBe(count);
+  }
+
   test("a wait never kills", async () => {
     await start({ command: "sleep 100", processId: "waited" });
     const { body } = await keeper.call("/v1/processes/waited/wait?timeoutMs=50");
@@ -266,8 +272,7 @@ describe("ending", () => {
 
   test("kill ends the whole tree, daemons too, and says how it was checked", async () => {
     await start({ command: ["python3", fixture("daemon.py")], processId: "daemon" });
-    await Bun.sleep(300);
-    expect(keeper.processes().length).toBe(2);
+    await running(2);
     const { body } = await keeper.call("/v1/processes/daemon/kill", {});
     expect(body.status).toMatchObject({
       state: "exited",
@@ -282,7 +287,7 @@ describe("ending", () => {
   test("kill of one that has ended ends what it left running", async () => {
     await start({ command: "sleep 1000 & sleep 1000 & exit 0", processId: "parent" });
     await wait("parent");
-    expect(keeper.processes().length).toBe(2);
+    await running(2);
     const { body } = await keeper.call("/v1/processes/parent/kill", {});
     expect(body.status).toMatchObject({ exitCode: 0, cancelled: false, kill: { killed: 2, survivors: [] } });
     expect(keeper.processes()).toEqual([]);
@@ -291,13 +296,14 @@ describe("ending", () => {
   test("signals reach the program, or its group", async () => {
     const command = "trap 'echo got; exit 9' USR1; sleep 100 & wait; wait";
     await start({ command, processId: "usr" });
-    await Bun.sleep(100);
+    await running(2);
+    await Bun.sleep(50); // the trap is set before, but it must wait, too
     expect((await keeper.call("/v1/processes/usr/signal", { signal: "SIGUSR1" })).status).toBe(200);
     expect((await wait("usr")).status).toMatchObject({ exitCode: 9, signal: null });
-    expect(keeper.processes().length).toBe(1); // the sleep
+    await running(1); // the sleep
     await keeper.call("/v1/processes/usr/kill", {});
     await start({ command: "sleep 100 | sleep 100", processId: "group" });
-    await Bun.sleep(50);
+    await running(3);
     await keeper.call("/v1/processes/group/signal", { signal: "SIGINT", target: "group" });
     expect((await wait("group")).status).toMatchObject({ signal: "SIGINT", exitCode: 130 });
     expect(keeper.processes()).toEqual([]);

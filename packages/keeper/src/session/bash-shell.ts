@@ -134,10 +134,14 @@ export class BashShell implements SessionShell {
   async rebuild(fallback: () => SavedState | undefined): Promise<Rebuilt> {
     const wanted = this.#ended;
     await this.#endMain();
-    if (await this.#takeOver()) return { from: "savepoint", behind: wanted - this.#ended };
-    const saved = fallback();
+    await this.#savepointOf(wanted, { withinMs: LATE_SAVEPOINT_MS });
+    const dumped = await this.dump();
+    if (dumped !== undefined && (await this.#takeOver(dumped)))
+      return { from: "savepoint", behind: wanted - this.#ended };
+    const saved = dumped ?? fallback();
     await this.start(saved);
-    return { from: saved === undefined ? "nothing" : "checkpoint", behind: wanted - this.#ended };
+    const from = dumped !== undefined ? "savepoint" : saved !== undefined ? "checkpoint" : "nothing";
+    return { from, behind: wanted - this.#ended };
   }
 
   dump(): Promise<SavedState | undefined> {
@@ -217,12 +221,18 @@ export class BashShell implements SessionShell {
   }
 
   async #restore(state: Buffer | undefined): Promise<void> {
+    let restored = state === undefined;
     if (state !== undefined) {
       this.#write("state", state);
+      void this.#link.reports.expect("R", this.#n).then((told) => {
+        restored = told !== undefined;
+      });
       this.#link.feed(...RESTORE);
     }
     this.#link.feedExactly(save(this.#n));
-    if (!(await this.settle())) throw new Error("the shell did not start");
+    const settled = await this.settle();
+    this.#link.reports.forget("R", this.#n);
+    if (!settled || !restored) throw new Error("the shell did not start");
   }
 
   async #endMain(): Promise<void> {
@@ -236,19 +246,17 @@ export class BashShell implements SessionShell {
    * The newest savepoint becomes the shell, and keeps what no dump can carry: its limits and its descriptors of files.
    * False if it is dead, too.
    */
-  async #takeOver(): Promise<boolean> {
-    await this.#savepointOf(this.#ended, { withinMs: LATE_SAVEPOINT_MS });
-    this.#link.discardFeed();
-    const saved = await this.dump();
+  async #takeOver({ state }: SavedState): Promise<boolean> {
     const savepoint = this.#savepoint;
-    if (saved === undefined || savepoint === undefined) return false;
+    if (savepoint === undefined) return false;
     this.#n = savepoint.n;
     this.#ended = savepoint.n;
     this.#savepoint = undefined;
+    this.#link.discardFeed();
     try {
       await this.#letTakeOver(savepoint);
       this.#define();
-      await this.#restore(saved.state);
+      await this.#restore(state);
       return true;
     } catch {
       signalExactly(savepoint.ref, "SIGKILL");
@@ -271,7 +279,7 @@ export class BashShell implements SessionShell {
     for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
     this.#savepoint = undefined;
     this.#waiter = undefined;
-    this.#link.discardFeed();
+    this.#link.renewFeed();
     this.#link.discardOrders();
   }
 

@@ -4,6 +4,7 @@
  *   E n status   the text has ended              S n pid      a savepoint holds the state after it
  *   X n          the text could not be read      K n          the dump that was asked for is written
  *   T n pid      the savepoint takes over        D n status   the shell that took over has ended
+ *   R n          the state that was dumped is read again
  */
 export interface Report {
   readonly kind: string;

@@ -496,11 +496,16 @@ test("what a subshell does to the descriptor that commands come from is told: wh
   // Bash keeps what it closes for a text above 9: all of it is read empty, again and again, by a job.
   const eat = "for fd in {10..30}; do read -rt 0.001 -u $fd -d '' -N 9999 x; done";
   await session.run(`N=0; (for i in {1..20}; do ${eat}; done) 2>/dev/null & echo $!`);
-  const once = (text: string) => session.run(text).catch(() => undefined);
-  let kept = 0;
+  let [kept, lost] = [0, 0];
+  // It may spoil the shell, which is told, and undone: then there is another, with the state after an earlier command.
+  const once = async (text: string) => {
+    const told = await session.run(text).catch(() => undefined);
+    lost += told?.restored?.commandsLost ?? 0;
+    return told;
+  };
   for (let i = 0; i < 5; i++) if ((await once("N=$((N+1))"))?.stateKept) kept++;
-  // It may spoil the shell, which is told, and undone: then there is another.
   let last = await once("wait; echo $N");
   while (last?.stateKept !== true) last = await once("echo $N");
-  expect(last.stdout).toBe(`${kept}\n`);
+  expect(Number(last.stdout)).toBeLessThanOrEqual(kept);
+  expect(Number(last.stdout)).toBeGreaterThanOrEqual(kept - lost);
 });

@@ -263,12 +263,15 @@ export class Session {
 
   async #rebuild(because: SessionRestored["because"]): Promise<void> {
     if (this.#ending !== undefined) return;
+    const untold = this.#restored?.commandsLost ?? 0;
+    const { commands } = this.#shell;
     try {
       const { from, behind } = await this.#shell.rebuild(() => this.#checkpointer.saved);
-      this.#restored = { because, from, commandsLost: behind };
+      this.#restored = { because, from, commandsLost: untold + behind };
     } catch {
       this.#awake = false;
       this.#asleepBecause = because;
+      this.#lostCommands = untold + commands - (this.#checkpointer.saved?.commands ?? 0);
     }
   }
 

@@ -66,7 +66,7 @@ export class ShShell implements SessionShell {
   }
 
   async start(saved: SavedState | undefined): Promise<void> {
-    this.#link.discardFeed();
+    this.#link.renewFeed();
     this.#n = saved?.commands ?? 0;
     this.#status = 0;
     const { path, dir, cwd, env } = this.#options;

@@ -11,25 +11,22 @@ export interface LinkEars {
 
 /**
  * The pipes between a driver and its shell. Both ends stay open here as long as the session lives: a shell that is
- * started anew gets the same ones, and the output of background jobs goes on arriving.
+ * started anew gets the same ones but for the feed, and the output of background jobs goes on arriving.
  */
 export class ShellLink {
-  readonly #feed = makePipe();
+  #feed = makePipe();
   readonly #stdout = makePipe();
   readonly #stderr = makePipe();
   readonly #reportPipe = makePipe();
   readonly #orders = makePipe();
   readonly #dumps = makePipe();
   readonly reports: Reports;
-  /** What /proc shows for a descriptor that is the feed. */
-  readonly feedName: string;
   readonly #readers: Readonly<Record<Stream | "reports" | "dumps", PipeReader>>;
   #dumped: Buffer[] = [];
   #closed = false;
 
   constructor(ears: LinkEars) {
     this.reports = new Reports(ears.report);
-    this.feedName = readlinkSync(`/proc/self/fd/${this.#feed.readFd}`);
     this.#readers = {
       stdout: new PipeReader(this.#stdout.readFd, (bytes) => ears.output("stdout", bytes)),
       stderr: new PipeReader(this.#stderr.readFd, (bytes) => ears.output("stderr", bytes)),
@@ -43,6 +40,11 @@ export class ShellLink {
     const [input, orders] = [this.#feed.readFd, this.#orders.readFd];
     const [stdout, stderr] = [this.#stdout.writeFd, this.#stderr.writeFd];
     return [input, stdout, stderr, this.#reportPipe.writeFd, orders, this.#dumps.writeFd];
+  }
+
+  /** What /proc shows for a descriptor that is the feed. */
+  get feedName(): string {
+    return readlinkSync(`/proc/self/fd/${this.#feed.readFd}`);
   }
 
   /** Bytes of the feed that the shell has not read. */
@@ -61,6 +63,15 @@ export class ShellLink {
   /** To whichever savepoint reads next. */
   order(line: string): void {
     if (!this.#closed) writeSync(this.#orders.writeFd, `${line}\n`);
+  }
+
+  /** For a shell that is started anew: jobs of the one before may still read of its feed. */
+  renewFeed(): void {
+    if (this.#closed) return;
+    const { readFd, writeFd } = this.#feed;
+    this.#feed = makePipe();
+    closeSync(readFd);
+    closeSync(writeFd);
   }
 
   /** Takes back lines that nobody has read: they were meant for a shell that is dead. */

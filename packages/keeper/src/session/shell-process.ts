@@ -37,7 +37,7 @@ export async function firstOf(
   if (main === undefined) return gone;
   const seen = Promise.withResolvers<ShellEnd>();
   const watching = watch(
-    { main, feedName: link.feedName, unread: () => link.unread },
+    { main, feedName: () => link.feedName, unread: () => link.unread },
     { gone: () => seen.resolve(gone), poisoned: () => seen.resolve({ how: "poisoned" }) },
   );
   try {

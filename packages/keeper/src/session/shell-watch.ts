@@ -9,7 +9,7 @@ const OWN_LINES_MS = 3_000;
 
 export interface Watched {
   readonly main: ProcessRef;
-  readonly feedName: string;
+  feedName(): string;
   unread(): number;
 }
 
@@ -27,7 +27,7 @@ export function watch(watched: Watched, on: { gone: () => void; poisoned: () => 
     const entry = lookAt(watched.main.pid);
     if (entry === undefined || entry.startTime !== watched.main.startTime || entry.state === "Z")
       return on.gone();
-    const own = stdinOf(watched.main.pid) === watched.feedName;
+    const own = stdinOf(watched.main.pid) === watched.feedName();
     suspicious = own && watched.unread() === 0 && entry.state === "S" ? suspicious + 1 : 0;
     inOwnLinesMs = own ? inOwnLinesMs + wait : 0;
     if (suspicious >= 2 || inOwnLinesMs > OWN_LINES_MS) return on.poisoned();

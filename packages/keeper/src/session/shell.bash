@@ -121,10 +121,12 @@ if [[ $# -gt 0 ]]; then \builtin printf " %q" "$@"; fi
 \builtin declare -f
 \builtin declare -Fx'
 
-# Brings a dumped state back.
+# Brings a dumped state back, and reports that it has it: a job of the shell before may read of the same feed, and take
+# the line away that asks for this.
 __hf_restore='
 if \builtin mapfile -d "" -t -n 1 __hf_t <"$__hf_d/state"
 then
+  \builtin printf "R %s\n" "$__hf_n" >&73
   \builtin eval "$__hf_t"
   \builtin unset -v __hf_t
   if [[ $__hf_f != *m* ]]; then \builtin set +m; fi
