@@ -272,6 +272,7 @@ describe("ending", () => {
 
   test("kill ends the whole tree, daemons too, and says how it was checked", async () => {
     await start({ command: ["python3", fixture("daemon.py")], processId: "daemon" });
+    await Bun.sleep(300); // it forks twice, and one of the three ends
     await running(2);
     const { body } = await keeper.call("/v1/processes/daemon/kill", {});
     expect(body.status).toMatchObject({
