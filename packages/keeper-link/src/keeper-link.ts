@@ -1,4 +1,4 @@
-import { type Ears, Garbled, Lines, type Reply, Unanswered } from "@holdfast/lines";
+import { type Ears, Garbled, Lines, type Reply, type StreamedReply, Unanswered } from "@holdfast/lines";
 import {
   type AdmitMessage,
   AdmitRequest,
@@ -141,9 +141,9 @@ export class KeeperLink {
   }
 
   /** The reply as it streams. Throws what the keeper refused, and `keeper_lost` if it could not be reached. */
-  async send(call: KeeperCall): Promise<Response> {
-    const reply = await this.#around(call, (more) => this.#fetch(call, more));
-    if (reply.ok) return reply;
+  async send(call: KeeperCall): Promise<StreamedReply> {
+    const reply = await this.#around(call, (more) => this.#begin(call, more));
+    if (reply.status < 300) return reply;
     throw refusal(reply.status, await boundedText(reply));
   }
 
@@ -199,23 +199,27 @@ export class KeeperLink {
     return around === undefined ? send({}) : around(call, send);
   }
 
-  /** What is sent as it comes needs a stream; all else is asked over a line. */
+  /** What is sent as it comes is left to `fetch`; all else is asked over a line. */
   async #whole(call: KeeperCall): Promise<Pick<Reply, "status" | "text">> {
-    const { body } = call;
-    if (body === undefined || typeof body === "string")
-      return this.#around(call, (more) => this.#ask({ ...call, body }, more));
+    if (isAtHand(call)) return this.#around(call, (more) => this.#ask("ask", call, more));
     const reply = await this.#around(call, (more) => this.#fetch(call, more));
     return { status: reply.status, text: await boundedText(reply) };
   }
 
-  async #ask(
-    call: Omit<KeeperCall, "body"> & { readonly body: string | undefined },
+  #begin(call: KeeperCall, more: Record<string, string>): Promise<StreamedReply> {
+    return isAtHand(call) ? this.#ask("stream", call, more) : this.#fetch(call, more);
+  }
+
+  async #ask<How extends "ask" | "stream">(
+    how: How,
+    call: CallAtHand,
     more: Record<string, string>,
-  ): Promise<Reply> {
+  ): Promise<Awaited<ReturnType<Lines[How]>>> {
     const { method, path, body, signal } = call;
+    const headers = { ...more, ...call.headers, ...this.#headers(call) };
+    const question = { method, path: `/v1${path}`, headers, body, signal };
     try {
-      const headers = { ...more, ...call.headers, ...this.#headers(call) };
-      return await this.#lines.ask({ method, path: `/v1${path}`, headers, body, signal });
+      return (await this.#lines[how](question)) as Awaited<ReturnType<Lines[How]>>;
     } catch (cause) {
       if (signal?.aborted) throw signal.reason;
       if (cause instanceof Garbled) throw garbled(cause.message);
@@ -246,6 +250,13 @@ export class KeeperLink {
   }
 }
 
+/** A call that can be sent in one piece. */
+type CallAtHand = Omit<KeeperCall, "body"> & { readonly body?: string };
+
+function isAtHand(call: KeeperCall): call is CallAtHand {
+  return call.body === undefined || typeof call.body === "string";
+}
+
 /** These routes have nothing that could be missing but themselves. */
 async function orUnsupported<T>(what: string, asked: Promise<T>): Promise<T> {
   try {
@@ -259,7 +270,7 @@ function refusal(status: number, text: string): HoldfastError {
   return HoldfastError.fromBody(parseOr(text)) ?? garbled(`status ${status}: ${text.slice(0, 200)}`);
 }
 
-async function boundedText(reply: Response): Promise<string> {
+async function boundedText(reply: StreamedReply): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   try {

@@ -27,6 +27,8 @@ export async function openUnixWire(socketPath: string, ears: Ears): Promise<Wire
     },
     // Whoever has a keeper serves: it does not end by itself.
     holdProgram() {},
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
     end: () => socket.end(),
   };
 }

@@ -1,2 +1,4 @@
-export { type Ears, Lines, type LinesOptions, Unanswered, type Wire } from "./line.ts";
+export { Lines } from "./line.ts";
 export { Garbled, type Reply } from "./reply.ts";
+export type { StreamedReply } from "./stream.ts";
+export { type Ears, Unanswered, type Wire } from "./wire.ts";

@@ -9,7 +9,14 @@ test("an abort is heard before the connection is there, which is closed when it 
   expect(await asked.catch((error: Error) => error.name)).toBe("TimeoutError");
   const done: string[] = [];
   const write = () => done.push("written") > 0;
-  opening.resolve({ write, isSending: false, holdProgram() {}, end: () => void done.push("ended") });
+  opening.resolve({
+    write,
+    isSending: false,
+    holdProgram() {},
+    pause() {},
+    resume() {},
+    end: () => void done.push("ended"),
+  });
   await Bun.sleep(1);
   expect(done).toEqual(["ended"]);
 });

@@ -1,40 +1,14 @@
 import { Garbled, Heard, type Reply } from "./reply.ts";
-
-/** A request whose body is at hand, so that it can be sent in one piece. */
-export interface Question {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | undefined;
-  readonly signal: AbortSignal | undefined;
-}
-
-/** A connection that is open, as the runtime has it. */
-export interface Wire {
-  /** Takes all of it, and sends what it can at once. False if it is closed already: then nothing was sent. */
-  write(text: string): boolean;
-  /** Not all that it took has been sent yet. */
-  readonly isSending: boolean;
-  /** Whether this connection alone keeps the program from ending. */
-  holdProgram(hold: "while asked" | "no"): void;
-  end(): void;
-}
-
-/** Who listens to a connection. Nothing is heard after `over`. */
-export interface Ears {
-  heard(bytes: Buffer): void;
-  over(cause: Error): void;
-}
-
-export interface LinesOptions {
-  open(ears: Ears): Promise<Wire>;
-  /** What the questions name as their host. */
-  readonly host: string;
-  /** A connection that nobody needed for this long is closed. Less than the other side waits, or both might act at once. */
-  readonly keptMs: number;
-  /** An answer is not waited for any longer. Without it, for as long as the connection lasts. */
-  readonly patienceMs?: number;
-}
+import { Stream, type StreamedReply } from "./stream.ts";
+import {
+  type Ears,
+  type LinesOptions,
+  openWire,
+  type Question,
+  textOf,
+  Unanswered,
+  type Wire,
+} from "./wire.ts";
 
 /** At most so many are kept: a burst of calls leaves no more descriptors behind. */
 const KEPT_LINES = 8;
@@ -72,22 +46,22 @@ export class Lines {
     }
   }
 
+  /** The reply as it comes, over a connection of its own. The same errors, of which the body's may be one. */
+  async stream(question: Question): Promise<StreamedReply> {
+    const { signal } = question;
+    signal?.throwIfAborted();
+    const text = textOf(question, this.#options.host);
+    const stream = new Stream(signal);
+    const wire = await openWire(this.#options, stream, signal);
+    return stream.ask(text, { wire, patienceMs: this.#options.patienceMs });
+  }
+
   #keep(line: Line): void {
     this.#kept.push(line);
     line.rest(() => {
       const at = this.#kept.indexOf(line);
       if (at >= 0) this.#kept.splice(at, 1);
     });
-  }
-}
-
-/** There is no whole reply. Whether the question was heard: not if it was never sent, certainly if its reply had begun. */
-export class Unanswered extends Error {
-  readonly wasHeard: "no" | "unknown" | "yes";
-
-  constructor(cause: unknown, { wasHeard }: Pick<Unanswered, "wasHeard">) {
-    super("the connection ended before the answer did", { cause });
-    this.wasHeard = wasHeard;
   }
 }
 
@@ -110,31 +84,11 @@ class Line {
     this.#options = options;
   }
 
-  /** Who is not wanted any more before it is open rejects with the signal's reason, and closes when it is. */
   static async open(options: LinesOptions, signal: AbortSignal | undefined): Promise<Line> {
     const line = new Line(options);
-    const opening = options.open({
-      heard: (bytes) => line.#hear(bytes),
-      over: (cause) => line.#end(cause),
-    });
-    let abort = () => {};
-    const aborted = new Promise<never>((_, reject) => {
-      abort = () => reject(signal?.reason);
-    });
-    signal?.addEventListener("abort", abort);
-    try {
-      line.#wire = await Promise.race([opening, aborted]);
-      return line;
-    } catch (cause) {
-      if (!signal?.aborted) throw new Unanswered(cause, { wasHeard: "no" });
-      opening.then(
-        (wire) => wire.end(),
-        () => {},
-      );
-      throw cause;
-    } finally {
-      signal?.removeEventListener("abort", abort);
-    }
+    const ears: Ears = { heard: (bytes) => line.#hear(bytes), over: (cause) => line.#end(cause) };
+    line.#wire = await openWire(options, ears, signal);
+    return line;
   }
 
   get isOpen(): boolean {
@@ -206,14 +160,3 @@ class Line {
     wire.end();
   }
 }
-
-function textOf({ method, path, headers, body }: Question, host: string): string {
-  let head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n`;
-  for (const name in headers) head += `${name}: ${headers[name]}\r\n`;
-  if (BREAKS.test(path) || Object.values(headers).some((value) => BREAKS.test(value)))
-    throw new TypeError("a header or a path has a line break in it");
-  if (body === undefined) return `${head}\r\n`;
-  return `${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-}
-
-const BREAKS = /[\r\n\0]/;

@@ -4,7 +4,7 @@ import { type Carried, terminalSubprotocols } from "@holdfast/protocol/terminal-
 import { Patience } from "./backoff.ts";
 import { discover, type ServerAddress } from "./discover.ts";
 import { failureOfAnswer, failureOfConnection, mayNotBeThere, pageOrigin } from "./failures.ts";
-import { type Near, nearServer } from "./near.ts";
+import { type Near, type NearQuestion, nearServer } from "./near.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export type NewWebSocket = new (url: string, protocols: string[]) => WebSocket;
@@ -205,15 +205,24 @@ export class Client {
 
   /** What may be sent again goes the shorter way, where there is one: if that leads nowhere, there is still the other. */
   async #whole(call: Call): Promise<Answered> {
-    const { method, signal, again, json, body } = call;
-    if (this.#near === undefined || again !== "safe" || body !== undefined)
-      return this.#succeeded(await this.#stream(call));
-    const url = this.#urlOf(call);
-    const question = { method, url, headers: this.#headers(call), body: textOf(json), signal };
-    return this.#succeeded((await this.#near(question)) ?? (await this.#stream(call)));
+    const question = this.#nearQuestion(call);
+    const answer = question && (await this.#near?.ask(question));
+    return this.#succeeded(answer ?? (await this.#far(call)));
   }
 
   async #stream(call: Call): Promise<Response> {
+    const question = this.#nearQuestion(call);
+    const answer = question && (await this.#near?.open(question));
+    return answer ?? (await this.#far(call));
+  }
+
+  #nearQuestion(call: Call): NearQuestion | undefined {
+    const { method, signal, again, json, body } = call;
+    if (this.#near === undefined || again !== "safe" || body !== undefined) return undefined;
+    return { method, url: this.#urlOf(call), headers: this.#headers(call), body: textOf(json), signal };
+  }
+
+  async #far(call: Call): Promise<Response> {
     return this.#fetch(this.#urlOf(call), this.#init(call, await sendable(call.body)));
   }
 

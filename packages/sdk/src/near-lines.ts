@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
-import { type Ears, Garbled, Lines, type Reply, type Wire } from "@holdfast/lines";
-import type { Near, NearAnswer } from "./near.ts";
+import { type Ears, Garbled, Lines, type Reply, type StreamedReply, type Wire } from "@holdfast/lines";
+import type { Near, NearAnswer, NearQuestion } from "./near.ts";
 
 /** A server closes what is silent for 30 s; by then we have. */
 const KEPT_MS = 10_000;
@@ -29,33 +29,50 @@ function linesTo({ hostname, port, host }: URL, net: typeof import("node:net")):
 
 function asking(lines: Lines, origin: string): Near {
   let isUnderstood = true;
-  return async ({ url, ...question }) => {
+  async function unlessStrange<T>(
+    { url, ...question }: NearQuestion,
+    send: (question: Parameters<Lines["ask"]>[0]) => Promise<T>,
+  ): Promise<T | undefined> {
     const path = url.slice(origin.length);
-    const isPlain = url.startsWith(`${origin}/`) && PLAIN_PATH.test(path);
-    if (
-      !isUnderstood ||
-      !isPlain ||
-      !Object.values(question.headers).every((value) => PLAIN_VALUE.test(value))
-    )
-      return undefined;
+    const isPlain =
+      url.startsWith(`${origin}/`) &&
+      PLAIN_PATH.test(path) &&
+      Object.values(question.headers).every((value) => PLAIN_VALUE.test(value));
+    if (!isUnderstood || !isPlain) return undefined;
     try {
-      const reply = await lines.ask({ ...question, path });
-      return isElsewhere(reply) ? undefined : answerOf(reply);
+      return await send({ ...question, path });
     } catch (error) {
       if (!(error instanceof Garbled)) throw error;
-      // A proxy of this machine, for one, that sends its answers in chunks.
+      // A proxy of this machine, for one, that does not say how long its answers are.
       isUnderstood = false;
       return undefined;
     }
+  }
+  return {
+    async ask(question) {
+      const reply = await unlessStrange(question, (asked) => lines.ask(asked));
+      return reply === undefined || isElsewhere(reply) ? undefined : answerOf(reply);
+    },
+    async open(question) {
+      const reply = await unlessStrange(question, (asked) => lines.stream(asked));
+      if (reply === undefined || !isElsewhere(reply)) return reply && responseOf(reply);
+      await reply.body?.cancel();
+      return undefined;
+    },
   };
 }
 
-function isElsewhere({ status }: Reply): boolean {
+function isElsewhere({ status }: Pick<Reply, "status">): boolean {
   return status >= 300 && status < 400;
 }
 
 function answerOf({ status, headers, text }: Reply): NearAnswer {
   return { ok: status < 300, status, headers, text: async () => text };
+}
+
+function responseOf({ status, headers, body }: StreamedReply): Response {
+  const isEmpty = status === 204;
+  return new Response(isEmpty ? null : body, { status, headers: [...headers] });
 }
 
 function opened(socket: Socket, ears: Ears): Promise<Wire> {
@@ -86,6 +103,8 @@ function wireOf(socket: Socket): Wire {
       if (hold === "no") socket.unref();
       else socket.ref();
     },
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
     end: () => socket.destroy(),
   };
 }

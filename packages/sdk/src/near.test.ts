@@ -125,6 +125,48 @@ test("an abort ends the wait, and the connection", async () => {
   while (counts.opened === 0 || counts.open > 0) await Bun.sleep(1);
 });
 
+test("a stream comes over a connection of its own, with all of its fields, and an empty one as well", async () => {
+  const { url, counts } = rawServer((socket, text) => {
+    const head = "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nX-Two: a: b \r\n";
+    if (text.startsWith("GET /v1/none")) socket.write("HTTP/1.1 204 No Content\r\n\r\n");
+    else socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n`);
+  });
+  const client = await connect(url);
+  const response = await client.open(look);
+  expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/x"]);
+  expect([response.headers.get("x-two"), await response.text()]).toEqual(["a: b", "abcde"]);
+  expect((await client.open({ ...look, path: "/v1/none" })).body).toBeNull();
+  while (counts.open > 0) await Bun.sleep(1);
+  expect(counts.opened).toBe(2);
+});
+
+test("a stream that has no end of its own, and one that is elsewhere, are asked for by fetch", async () => {
+  const { url } = rawServer((socket, text) => {
+    if (text.startsWith("GET /v1/x")) socket.end("HTTP/1.1 200 OK\r\n\r\nuntil the end");
+    else socket.write(reply("there"));
+  });
+  const client = await connect(url);
+  expect(await (await client.open(look)).text()).toBe("until the end");
+  const moved = rawServer((socket) =>
+    socket.write(reply("gone", `HTTP/1.1 307 There\r\nLocation: ${url}/v1/y\r\n`)),
+  );
+  expect(await (await (await connect(moved.url)).open(look)).text()).toBe("there");
+});
+
+test("a stream is refused with what the server says, and left by an abort, which ends the connection", async () => {
+  const error = { code: "not_found", message: "there is none" };
+  const { url, counts } = rawServer((socket, text) => {
+    if (text.startsWith("GET /v1/x")) socket.write(reply(JSON.stringify({ error }), "HTTP/1.1 404 No\r\n"));
+    else socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
+  });
+  const client = await connect(url);
+  await expect(client.open(look)).rejects.toMatchObject(error);
+  const signal = AbortSignal.timeout(50);
+  const response = await client.open({ ...look, path: "/v1/y", signal });
+  await expect(response.text()).rejects.toMatchObject({ name: "TimeoutError" });
+  while (counts.open > 0) await Bun.sleep(1);
+});
+
 test.each(["node", "bun"])("a connection that rests keeps no program of %s from ending", async (runtime) => {
   const { url } = rawServer((socket) => socket.write(reply("{}")));
   const outdir = mkdtempSync(join(tmpdir(), "holdfast-near-"));

@@ -1,7 +1,7 @@
 import { isLoopback } from "./discover.ts";
 
 /** What `fetch` would be asked, with a body that is at hand. */
-interface NearQuestion {
+export interface NearQuestion {
   readonly method: string;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -18,7 +18,11 @@ export interface NearAnswer {
 }
 
 /** `undefined` for a question that has to be asked in another way. It may have been heard. */
-export type Near = (question: NearQuestion) => Promise<NearAnswer | undefined>;
+export interface Near {
+  ask(question: NearQuestion): Promise<NearAnswer | undefined>;
+  /** The same for an answer that streams. */
+  open(question: NearQuestion): Promise<Response | undefined>;
+}
 
 /**
  * A shorter way to a server on this machine than `fetch`, which takes 0.03 to 0.1 ms of a call on Bun and 0.2 to 0.3 on

@@ -196,13 +196,13 @@ function openSegment(path: string): number | undefined {
 
 /** Enough to hold at least one whole frame, if there is one. */
 function readChunk(fd: number, at: number): Uint8Array {
-  const chunk = new Uint8Array(Math.min(READ_BYTES, Math.max(0, fstatSync(fd).size - at)));
+  const chunk = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, Math.max(0, fstatSync(fd).size - at)));
   const count = readSync(fd, chunk, 0, chunk.length, at);
   if (count < FRAME_HEADER_BYTES) return chunk.subarray(0, 0);
   const frameBytes = FRAME_HEADER_BYTES + readFrameHeader(chunk).length;
   if (frameBytes <= count || frameBytes > FRAME_HEADER_BYTES + MAX_FRAME_BYTES)
     return chunk.subarray(0, count);
-  const larger = new Uint8Array(frameBytes);
+  const larger = Buffer.allocUnsafeSlow(frameBytes);
   return larger.subarray(0, readSync(fd, larger, 0, larger.length, at));
 }
 
