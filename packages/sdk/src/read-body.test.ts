@@ -31,7 +31,10 @@ test("a stream from which nothing is heard for 45 s is broken", async () => {
   jest.advanceTimersByTime(46_000);
   jest.advanceTimersByTime(46_000);
   expect((await next).done).toBe(true);
-  expect(ended.error).toMatchObject({ code: "unavailable", cause: { message: "nothing was heard for 45 s" } });
+  expect(ended.error).toMatchObject({
+    code: "unavailable",
+    cause: { message: "nothing was heard for 45 s" },
+  });
   expect(left.length).toBe(1);
 });
 
