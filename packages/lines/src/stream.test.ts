@@ -162,3 +162,23 @@ test("a reader that does not read is waited for, and one that leaves closes the 
   expect(peer.done.slice(1)).toEqual(["pause", "resume", "end"]);
   await peer.says("llo\r\n0\r\n\r\n"); // nobody listens any more
 });
+
+test("a connection that is over before anything is sent fails the question, which was not heard", async () => {
+  for (const isNoticed of [true, false]) {
+    const open = async (ears: Ears): Promise<Wire> => {
+      if (isNoticed) queueMicrotask(() => ears.over(new Error("closed")));
+      const nothing = () => {};
+      return {
+        write: () => false,
+        isSending: false,
+        holdProgram: nothing,
+        pause: nothing,
+        resume: nothing,
+        end: nothing,
+      };
+    };
+    const lines = new Lines({ open, host: "there", keptMs: 1_000 });
+    const question = { method: "GET", path: "/", headers: {}, body: undefined, signal: undefined };
+    expect(await failure(lines.stream(question))).toMatchObject({ wasHeard: "no" });
+  }
+});

@@ -36,7 +36,9 @@ export class Stream implements Ears {
     if (patienceMs !== undefined) this.#patience = setTimeout(giveUp, patienceMs);
     return new Promise<StreamedReply>((resolve, reject) => {
       this.#answer = { resolve, reject };
-      if (!wire.write(text)) this.#fail(new Unanswered(new Error("it was closed"), { wasHeard: "no" }));
+      if (!this.#isOver && wire.write(text)) return;
+      reject(new Unanswered(new Error("it was closed"), { wasHeard: "no" }));
+      this.#end();
     });
   }
 
