@@ -77,8 +77,8 @@ const UNKILLABLE_MS = 500;
 async function supervise({ engine, run, child, timeoutMs, oomKillsBefore }: Supervision): Promise<void> {
   const room = () => run.log.room();
   const pumps = [
-    new Pump(child.stdoutFd, { take: (...pieces) => run.write("stdout", ...pieces), room }),
-    new Pump(child.stderrFd, { take: (...pieces) => run.write("stderr", ...pieces), room }),
+    new Pump(child.stdout, { take: (...pieces) => run.write("stdout", ...pieces), room }),
+    new Pump(child.stderr, { take: (...pieces) => run.write("stderr", ...pieces), room }),
   ];
   const forced = new ForcedEnd(run, child);
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => forced.begin("timeout"), timeoutMs);

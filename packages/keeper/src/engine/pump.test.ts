@@ -1,19 +1,24 @@
 import { expect, test } from "bun:test";
-import { closeSync, writeSync } from "node:fs";
-import { makeNonBlocking, makePipe } from "./libc.ts";
+import { closeSync, existsSync, openSync, writeSync } from "node:fs";
+import { makeNonBlocking, makePipe, type Pipe } from "./libc.ts";
 import { Pump } from "./pump.ts";
 
 /** A pump whose pipe we fill ourselves; what it hands over, call by call. */
 function pumped() {
-  const { readFd, writeFd } = makePipe();
+  const pipe = makePipe();
   const taken: Uint8Array[][] = [];
-  const pump = new Pump(readFd, {
+  const pump = new Pump(pipe, {
     take: (...pieces) => {
       taken.push(pieces);
     },
     room: () => undefined,
   });
-  return { pump, writeFd, taken, bytes: () => Buffer.concat(taken.flat()) };
+  return { pump, pipe, writeFd: programsEnd(pipe), taken, bytes: () => Buffer.concat(taken.flat()) };
+}
+
+/** As a program has it, beside the pump's own. */
+function programsEnd({ writeFd }: Pipe): number {
+  return openSync(`/proc/self/fd/${writeFd}`, "w");
 }
 
 async function until(isSo: () => boolean): Promise<void> {
@@ -24,7 +29,8 @@ async function until(isSo: () => boolean): Promise<void> {
 }
 
 test("a flood comes in few large parts, every byte in its order", async () => {
-  const { readFd, writeFd } = makePipe();
+  const pipe = makePipe();
+  const writeFd = programsEnd(pipe);
   makeNonBlocking(writeFd);
   const sent = Uint8Array.from({ length: 16 * 1024 * 1024 }, (_, i) => (i * 2_654_435_761) >>> 24);
   const taken: Uint8Array[] = [];
@@ -39,7 +45,7 @@ test("a flood comes in few large parts, every byte in its order", async () => {
     }
   };
   fill();
-  new Pump(readFd, {
+  new Pump(pipe, {
     take: (...pieces) => {
       calls += 1;
       taken.push(...pieces);
@@ -54,10 +60,10 @@ test("a flood comes in few large parts, every byte in its order", async () => {
 });
 
 test("nothing is held back while there is no room for more", async () => {
-  const { readFd, writeFd } = makePipe();
+  const pipe = makePipe();
   let taken = 0;
   const asked = Promise.withResolvers<void>();
-  new Pump(readFd, {
+  new Pump(pipe, {
     take: (...pieces) => {
       for (const { length } of pieces) taken += length;
     },
@@ -66,8 +72,7 @@ test("nothing is held back while there is no room for more", async () => {
       return new Promise(() => {});
     },
   });
-  const flood = Bun.spawn(["head", "-c", "10000000", "/dev/zero"], { stdout: writeFd });
-  closeSync(writeFd);
+  const flood = Bun.spawn(["head", "-c", "10000000", "/dev/zero"], { stdout: pipe.writeFd });
   await asked.promise;
   expect(taken).toBeGreaterThan(0);
   flood.kill();
@@ -97,4 +102,25 @@ test("what comes after a flood is taken at once, however little it is", async ()
   await Bun.sleep(20);
   expect(bytes().at(-1)).toBe("!".charCodeAt(0));
   closeSync(writeFd);
+});
+
+test("what is in the pipe when it settles is taken at once, all of it, and nothing that comes later", async () => {
+  const { pump, writeFd, bytes } = pumped();
+  const sent = Uint8Array.from({ length: 65_536 }, (_, i) => (i * 2_654_435_761) >>> 24);
+  writeSync(writeFd, sent);
+  const settled = pump.settle();
+  writeSync(writeFd, "too late");
+  await settled;
+  expect(bytes().equals(sent)).toBe(true);
+  closeSync(writeFd);
+});
+
+test("its own end is kept until the output has settled; then the pipe ends with the program's", async () => {
+  const { pump, pipe, writeFd } = pumped();
+  const isOpen = (fd: number) => existsSync(`/proc/self/fd/${fd}`);
+  closeSync(writeFd);
+  await Bun.sleep(20);
+  expect([isOpen(pipe.readFd), isOpen(pipe.writeFd)]).toEqual([true, true]);
+  await pump.settle();
+  await until(() => !isOpen(pipe.readFd) && !isOpen(pipe.writeFd));
 });

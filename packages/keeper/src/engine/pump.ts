@@ -1,5 +1,5 @@
-import { closeSync } from "node:fs";
-import { bytesWaiting, enlargePipe, makeNonBlocking } from "./libc.ts";
+import { closeSync, readSync } from "node:fs";
+import { bytesWaiting, enlargePipe, makeNonBlocking, type Pipe } from "./libc.ts";
 
 // What a pipe holds at first. One that was full when it was read belongs to a flood: a larger one saves the program
 // and us most of the turns that we take.
@@ -11,15 +11,21 @@ const BATCH_BYTES = 256 * 1024;
 /**
  * Reads one pipe, event by event, until its end. The program it belongs to may be over long before that: a background
  * child can hold the pipe open. Such late output is read and dropped, because a closed pipe would kill the child.
+ *
+ * The end that is written to is kept open here as well until the output has settled. The runtime wakes two threads when
+ * a pipe ends: whoever waits for the program has its answer before that.
  */
 export class Pump {
   readonly #fd: number;
+  readonly #writeFd: number;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #room: () => Promise<void> | undefined;
   readonly #settling = Promise.withResolvers<void>();
   #take: ((...pieces: Uint8Array[]) => void) | undefined;
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
+  /** Nothing has been read that is not here yet. */
+  #isWaiting = false;
   #ended = false;
   #enlarged = false;
   /** Counts what arrived, so that a pause can be told from a flow. */
@@ -27,14 +33,15 @@ export class Pump {
 
   /** Nothing is read while `room` is waited for: then the program waits, too, once its pipe is full. */
   constructor(
-    fd: number,
+    { readFd, writeFd }: Pipe,
     to: { take: (...pieces: Uint8Array[]) => void; room: () => Promise<void> | undefined },
   ) {
-    makeNonBlocking(fd);
-    this.#fd = fd;
+    makeNonBlocking(readFd);
+    this.#fd = readFd;
+    this.#writeFd = writeFd;
     this.#take = to.take;
     this.#room = to.room;
-    this.#reader = Bun.file(fd).stream().getReader();
+    this.#reader = Bun.file(readFd).stream().getReader();
     void this.#run();
   }
 
@@ -45,15 +52,33 @@ export class Pump {
   async settle(): Promise<void> {
     // What is left is a pipe's content at most: nobody needs to be waited for any more.
     this.#settling.resolve();
-    // The kernel's count says what is still in the pipe; a full turn of the event loop without an arrival, that
-    // nothing is on its way between the pipe and us.
+    if (this.#isWaiting) this.#readWhatIsThere();
+    else await this.#quiet();
+    this.#hand();
+    this.#take = undefined;
+    setImmediate(() => closeSync(this.#writeFd));
+  }
+
+  #readWhatIsThere(): void {
+    for (let left = bytesWaiting(this.#fd); left > 0; ) {
+      const piece = Buffer.allocUnsafe(Math.min(left, PIPE_BYTES));
+      const count = readSync(this.#fd, piece);
+      if (count === 0) return;
+      this.#gather(piece.subarray(0, count));
+      left -= count;
+    }
+  }
+
+  /**
+   * The kernel's count says what is still in the pipe; a full turn of the event loop without an arrival, that nothing is
+   * on its way between the pipe and us.
+   */
+  async #quiet(): Promise<void> {
     for (let quiet = 0; quiet < 2 && !this.#ended; ) {
       const before = this.#arrivals;
       await nextTurn();
       quiet = bytesWaiting(this.#fd) === 0 && this.#arrivals === before ? quiet + 1 : 0;
     }
-    this.#hand();
-    this.#take = undefined;
   }
 
   /** In a flood, several chunks are taken at once. None waits for one that is not there yet. */
@@ -82,7 +107,9 @@ export class Pump {
   async #run(): Promise<void> {
     try {
       for (;;) {
+        this.#isWaiting = true;
         const { value, done } = await this.#reader.read();
+        this.#isWaiting = false;
         if (done) break;
         this.#arrivals += 1;
         if (value.length >= PIPE_BYTES) this.#enlarge();
@@ -96,6 +123,7 @@ export class Pump {
     } catch {
       // A pipe that cannot be read any more is at its end for us.
     } finally {
+      this.#isWaiting = false;
       this.#ended = true;
       closeSync(this.#fd);
     }

@@ -34,6 +34,7 @@ export class Records {
   readonly #expired = new Set<number>();
   /** While the journal is read: frames of runs whose end has not been read. */
   readonly #short = new Map<string, Buffer>();
+  #tidying: NodeJS.Immediate | undefined;
   #rewrittenBytes = 0;
 
   constructor(options: { stateDir: string; now: () => number }) {
@@ -99,12 +100,18 @@ export class Records {
     this.#running.delete(id);
     this.#keep({ ...record, end });
     this.#journal.appendWhenPossible({ line: "end", id, end });
-    this.#expireOld();
-    if (this.#journal.bytes > this.#rewrittenBytes + JOURNAL_SLACK_BYTES) this.#rewriteIfPossible();
+    this.#tidying ??= setImmediate(() => this.#tidy()); // whoever waits for the end has it first
   }
 
   close(): void {
+    clearImmediate(this.#tidying);
     this.#journal.close();
+  }
+
+  #tidy(): void {
+    this.#tidying = undefined;
+    this.#expireOld();
+    if (this.#journal.bytes > this.#rewrittenBytes + JOURNAL_SLACK_BYTES) this.#rewriteIfPossible();
   }
 
   #load(): void {

@@ -21,8 +21,9 @@ export interface SpawnRequest {
 /** A started program, the leader of its own session and process group. Whoever gets it closes its descriptors. */
 export interface Child {
   readonly ref: ProcessRef;
-  readonly stdoutFd: number;
-  readonly stderrFd: number;
+  /** Both ends of each: the one that it writes to is still open here, too. */
+  readonly stdout: Pipe;
+  readonly stderr: Pipe;
   readonly stdinFd: number | undefined;
   readonly exited: Promise<Exit>;
 }
@@ -36,23 +37,25 @@ export interface Exit {
 export function spawn(request: SpawnRequest): Child {
   const pipes: Pipe[] = [];
   try {
-    const [out, err] = [addPipe(pipes), addPipe(pipes)];
+    const [stdout, stderr] = [addPipe(pipes), addPipe(pipes)];
     const input = request.stdin === "open" ? addPipe(pipes) : undefined;
     const child = startLeader(request.env[MARKER], () =>
       Bun.spawn({
         cmd: [...request.argv],
         cwd: request.cwd,
         env: request.env,
-        stdio: stdioOf([input?.readFd ?? "ignore", out.writeFd, err.writeFd], request.descriptor3),
+        stdio: stdioOf([input?.readFd ?? "ignore", stdout.writeFd, stderr.writeFd], request.descriptor3),
         detached: true,
       }),
     );
-    for (const fd of [out.writeFd, err.writeFd, ...(input ? [input.readFd] : [])]) closeSync(fd);
-    if (input !== undefined) makeNonBlocking(input.writeFd);
+    if (input !== undefined) {
+      closeSync(input.readFd);
+      makeNonBlocking(input.writeFd);
+    }
     return {
       ref: new ChildRef(child),
-      stdoutFd: out.readFd,
-      stderrFd: err.readFd,
+      stdout,
+      stderr,
       stdinFd: input?.writeFd,
       exited: child.exited.then(() => exitOf(child)),
     };

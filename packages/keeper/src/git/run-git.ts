@@ -1,6 +1,7 @@
 import { HoldfastError } from "@holdfast/protocol";
 import type { Engine } from "../engine/engine.ts";
 import { environmentOf } from "../engine/environment.ts";
+import type { Pipe } from "../engine/libc.ts";
 import { Pump } from "../engine/pump.ts";
 import { checkCwd, spawn } from "../engine/spawn.ts";
 import { killTree } from "../engine/tree.ts";
@@ -40,7 +41,7 @@ export async function runGit(
   const timer = setTimeout(end, TIMEOUT_MS);
   const out = new Collected(maxBytes, end);
   const err = new Collected(64 * 1024, () => {});
-  const pumps = [out.pump(child.stdoutFd), err.pump(child.stderrFd)];
+  const pumps = [out.pump(child.stdout), err.pump(child.stderr)];
   const { exitCode } = await child.exited;
   clearTimeout(timer);
   await Promise.all(pumps.map((pump) => pump.settle()));
@@ -81,8 +82,8 @@ class Collected {
     this.#onFull = onFull;
   }
 
-  pump(fd: number): Pump {
-    return new Pump(fd, { take: (...pieces) => this.#take(...pieces), room: () => undefined });
+  pump(pipe: Pipe): Pump {
+    return new Pump(pipe, { take: (...pieces) => this.#take(...pieces), room: () => undefined });
   }
 
   text(encoding: "latin1" | "utf8"): string {
