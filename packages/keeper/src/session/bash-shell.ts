@@ -53,7 +53,7 @@ const EXIT_TRAP_MS = 1_000;
 export class BashShell implements SessionShell {
   readonly #options: BashOptions;
   readonly #link: ShellLink;
-  readonly #memory = new CommandMemory();
+  #memory = new CommandMemory();
   readonly #injected = new InjectedValues();
   /** The number of the last command; reports carry it. */
   #n = 0;
@@ -274,12 +274,14 @@ export class BashShell implements SessionShell {
     this.#death = Promise.withResolvers<ShellEnd>();
   }
 
-  /** Whatever is left of an earlier shell. */
+  /** Whatever is left of an earlier shell, and whatever jobs of it may still read of. */
   #clearAway(): void {
     for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
     this.#savepoint = undefined;
     this.#waiter = undefined;
     this.#link.renewFeed();
+    this.#memory.close();
+    if (!this.#closed) this.#memory = new CommandMemory();
     this.#link.discardOrders();
   }
 
