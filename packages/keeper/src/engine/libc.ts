@@ -10,6 +10,7 @@ const { symbols: libc } = dlopen("libc.so.6", {
   lseek: { args: ["i32", "i64", "i32"], returns: "i64" },
   fcntl: { args: ["i32", "i32", "i64"], returns: "i32" },
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
+  poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
@@ -25,6 +26,7 @@ const FIONREAD = 0x541b;
 const MFD_CLOEXEC = 1;
 const MFD_NOEXEC_SEAL = 8;
 const SEEK_SET = 0;
+const POLLIN = 1;
 const WNOHANG = 1;
 const RLIMIT_NPROC = 6;
 const PR_SET_DUMPABLE = 4;
@@ -74,9 +76,10 @@ export function enlargePipe(fd: number, bytes: number): void {
 
 /** How many bytes wait in a pipe. */
 export function bytesWaiting(fd: number): number {
-  const count = new Int32Array(1);
   return libc.ioctl(fd, FIONREAD, ptr(count)) === 0 ? (count[0] ?? 0) : 0;
 }
+
+const count = new Int32Array(1);
 
 /** Takes a dead child's status from the kernel, so that it is no zombie any more. False if it was not a dead child. */
 export function reap(pid: number): boolean {
@@ -93,6 +96,16 @@ export function becomeUndumpable(): void {
 export function pidfdOpen(pid: number): number {
   return Number(libc.syscall(SYS_PIDFD_OPEN, pid, 0, 0, 0));
 }
+
+/** Whether its process has ended, waited for or not. */
+export function hasEnded(pidfd: number): boolean {
+  polled[0] = pidfd;
+  polled[1] = POLLIN;
+  return libc.poll(ptr(polled), 1, 0) === 1;
+}
+
+/** A `struct pollfd`: a number of 32 bits, and two of 16 that are one of ours. */
+const polled = new Int32Array(2);
 
 export function pidfdSignal(pidfd: number, signal: number): boolean {
   return Number(libc.syscall(SYS_PIDFD_SEND_SIGNAL, pidfd, signal, 0, 0)) === 0;

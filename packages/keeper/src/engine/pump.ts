@@ -20,7 +20,9 @@ export class Pump {
   readonly #writeFd: number;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #room: () => Promise<void> | undefined;
-  readonly #settling = Promise.withResolvers<void>();
+  #isSettling = false;
+  /** Ends a wait for room. */
+  #goOn = () => {};
   #take: ((...pieces: Uint8Array[]) => void) | undefined;
   #gathered: Uint8Array[] = [];
   #gatheredBytes = 0;
@@ -51,7 +53,8 @@ export class Pump {
    */
   async settle(): Promise<void> {
     // What is left is a pipe's content at most: nobody needs to be waited for any more.
-    this.#settling.resolve();
+    this.#isSettling = true;
+    this.#goOn();
     if (this.#isWaiting) this.#readWhatIsThere();
     else await this.#quiet();
     this.#hand();
@@ -115,10 +118,13 @@ export class Pump {
         if (value.length >= PIPE_BYTES) this.#enlarge();
         this.#gather(value);
         if (this.#enlarged) await nextTurn(); // the rest of the keeper has its turn, too, and the pipe fills up
-        const room = this.#room();
+        const room = this.#isSettling ? undefined : this.#room();
         if (room === undefined) continue;
         this.#hand(); // whoever reads the log must not wait for it as well
-        await Promise.race([room, this.#settling.promise]);
+        await new Promise<void>((resolve) => {
+          this.#goOn = resolve;
+          void room.then(resolve);
+        });
       }
     } catch {
       // A pipe that cannot be read any more is at its end for us.

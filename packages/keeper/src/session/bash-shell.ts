@@ -18,7 +18,7 @@ import type { Report } from "./reports.ts";
 import type { Rebuilt, SavedState, SessionShell, ShellEnd, ShellOrder } from "./session-shell.ts";
 import shellCode from "./shell.bash" with { type: "text" };
 import { ShellLink } from "./shell-link.ts";
-import { firstOf, refOf, spawnShell } from "./shell-process.ts";
+import { endOf, refOf, ShellProcess, spawnShell } from "./shell-process.ts";
 
 export interface BashOptions {
   /** Of the bash program. */
@@ -60,8 +60,7 @@ export class BashShell implements SessionShell {
   /** The last one that ended by itself: the state must be had as it was after this one. */
   #ended = 0;
   #status = 0;
-  #main: ProcessRef | undefined;
-  #death: PromiseWithResolvers<ShellEnd> = Promise.withResolvers();
+  #main: ShellProcess | undefined;
   #savepoint: Savepoint | undefined;
   #dumpingFrom: Savepoint | undefined;
   /** The last savepoints that were told to go; they may still be going. */
@@ -79,11 +78,11 @@ export class BashShell implements SessionShell {
   }
 
   get main(): ProcessRef | undefined {
-    return this.#main;
+    return this.#main?.ref;
   }
 
   get alive(): boolean {
-    return this.#main !== undefined && isAlive(this.#main);
+    return this.#main?.isAlive === true;
   }
 
   get helpers(): readonly ProcessRef[] {
@@ -111,15 +110,14 @@ export class BashShell implements SessionShell {
     if (order.stdin !== undefined) this.#write("stdin", order.stdin);
     const n = this.#n + 1;
     this.#n = n;
+    const over = Promise.withResolvers<ShellEnd>();
     let unread = false;
-    void reports.expect("X", n).then((told) => {
-      unread = told !== undefined;
+    reports.expect("X", n, () => {
+      unread = true;
     });
-    const ended = reports
-      .expect("E", n)
-      .then((status = 0): ShellEnd => (unread ? { how: "unread" } : { how: "ended", status }));
+    reports.expect("E", n, (status) => over.resolve(unread ? { how: "unread" } : { how: "ended", status }));
     this.#begin(n, order);
-    const end = await firstOf([ended, this.#death.promise], { main: this.#main, link: this.#link });
+    const end = await endOf(over, { main: this.#main, link: this.#link });
     this.#link.drainOutput();
     for (const kind of ["X", "E"]) reports.forget(kind, n);
     if (end.how === "ended") this.#status = end.status;
@@ -128,7 +126,7 @@ export class BashShell implements SessionShell {
   }
 
   async settle(): Promise<boolean> {
-    return this.#savepointOf(this.#ended, { withinMs: ANSWER_MS, unless: this.#death.promise });
+    return this.#savepointOf(this.#ended, { withinMs: ANSWER_MS, unless: this.#main });
   }
 
   async rebuild(fallback: () => SavedState | undefined): Promise<Rebuilt> {
@@ -152,13 +150,14 @@ export class BashShell implements SessionShell {
   async exit(): Promise<void> {
     if (this.#main === undefined || this.#closed) return;
     this.#begin(this.#n + 1, { text: EXIT, marker: this.#options.marker });
-    await Promise.race([this.#death.promise, Bun.sleep(EXIT_TRAP_MS)]);
+    await this.#main.endedWithin(EXIT_TRAP_MS);
   }
 
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
+    for (const ref of [...this.helpers, this.main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
+    this.#main?.release();
     this.#link.close();
     this.#memory.close();
   }
@@ -171,15 +170,8 @@ export class BashShell implements SessionShell {
   #spawn(): void {
     const { path, cwd, env } = this.#options;
     const cmd = [path, "--noprofile", "--norc", "-p"];
-    const shell = spawnShell({
-      cmd,
-      argv0: "bash",
-      cwd,
-      env,
-      stdio: [...this.#link.descriptors, this.#memory.fd],
-    });
-    this.#main = shell.ref;
-    this.#death = shell.death;
+    const stdio: Parameters<typeof spawnShell>[0]["stdio"] = [...this.#link.descriptors, this.#memory.fd];
+    this.#main = spawnShell({ cmd, argv0: "bash", cwd, env, stdio });
   }
 
   #define(): void {
@@ -193,7 +185,7 @@ export class BashShell implements SessionShell {
     if (injected.length === 0) return;
     this.#link.takeDump();
     this.#link.feed(declarationsOf(injected));
-    const told = await this.#link.reports.within(ANSWER_MS, "K", this.#n, this.#death.promise);
+    const told = await this.#link.reports.within(ANSWER_MS, "K", this.#n, this.#main);
     if (told === undefined) throw new Error("the shell did not start");
     this.#injected.learn(this.#link.takeDump());
   }
@@ -224,8 +216,8 @@ export class BashShell implements SessionShell {
     let restored = state === undefined;
     if (state !== undefined) {
       this.#write("state", state);
-      void this.#link.reports.expect("R", this.#n).then((told) => {
-        restored = told !== undefined;
+      this.#link.reports.expect("R", this.#n, () => {
+        restored = true;
       });
       this.#link.feed(...RESTORE);
     }
@@ -236,9 +228,11 @@ export class BashShell implements SessionShell {
   }
 
   async #endMain(): Promise<void> {
-    if (this.#main === undefined) return;
-    signalExactly(this.#main, "SIGKILL");
-    await Promise.race([this.#death.promise, Bun.sleep(LATE_SAVEPOINT_MS)]);
+    const main = this.#main;
+    if (main === undefined) return;
+    signalExactly(main.ref, "SIGKILL");
+    await main.endedWithin(LATE_SAVEPOINT_MS);
+    main.release();
     this.#main = undefined;
   }
 
@@ -270,13 +264,14 @@ export class BashShell implements SessionShell {
     const pid = await this.#link.reports.within(ANSWER_MS, "T", n);
     if (pid === undefined) throw new Error("the savepoint did not take over");
     this.#waiter = ref;
-    this.#main = refOf(pid);
-    this.#death = Promise.withResolvers<ShellEnd>();
+    this.#main = new ShellProcess(refOf(pid));
   }
 
   /** Whatever is left of an earlier shell, and whatever jobs of it may still read of. */
   #clearAway(): void {
-    for (const ref of [...this.helpers, this.#main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
+    for (const ref of [...this.helpers, this.main]) if (ref !== undefined) signalExactly(ref, "SIGKILL");
+    this.#main?.release();
+    this.#main = undefined;
     this.#savepoint = undefined;
     this.#waiter = undefined;
     this.#link.renewFeed();
@@ -285,14 +280,17 @@ export class BashShell implements SessionShell {
     this.#link.discardOrders();
   }
 
-  async #savepointOf(n: number, wait: { withinMs: number; unless?: Promise<unknown> }): Promise<boolean> {
+  async #savepointOf(
+    n: number,
+    wait: { withinMs: number; unless?: ShellProcess | undefined },
+  ): Promise<boolean> {
     if (this.#savepoint?.n !== n) await this.#link.reports.within(wait.withinMs, "S", n, wait.unless);
     return this.#savepoint?.n === n;
   }
 
   #hear({ kind, n, value }: Report): void {
     if (kind === "S") this.#newSavepoint({ n, ref: refOf(value) });
-    if (kind === "D") this.#death.resolve({ how: "died", exitCode: value, signal: null });
+    if (kind === "D") this.#main?.ended({ how: "died", exitCode: value, signal: null });
   }
 
   /** Replaces the one before, which has nothing left to do. */

@@ -1,5 +1,5 @@
 import { closeSync, readSync } from "node:fs";
-import { makeNonBlocking } from "../engine/libc.ts";
+import { bytesWaiting, makeNonBlocking } from "../engine/libc.ts";
 
 // As much as a pipe holds.
 const scratch = Buffer.allocUnsafe(64 * 1024);
@@ -23,12 +23,9 @@ export class PipeReader {
   }
 
   drain(): void {
-    if (this.#closed) return;
-    for (;;) {
-      const count = this.#readNow();
-      if (count === 0) return;
-      this.#take(scratch.subarray(0, count));
-    }
+    // Asked first: to be told by an error that nothing is there takes twenty times as long.
+    while (!this.#closed && bytesWaiting(this.#fd) > 0)
+      this.#take(scratch.subarray(0, readSync(this.#fd, scratch)));
   }
 
   /** Nothing is taken any more. May be called twice. */
@@ -37,14 +34,6 @@ export class PipeReader {
     this.#closed = true;
     this.#reader.cancel().catch(() => {});
     closeSync(this.#fd);
-  }
-
-  #readNow(): number {
-    try {
-      return readSync(this.#fd, scratch);
-    } catch {
-      return 0; // EAGAIN: nothing is there
-    }
   }
 
   async #run(): Promise<void> {

@@ -17,7 +17,7 @@ const MAX_LINE = 100;
 
 /** Cuts chunks into reports and hands each to whoever expects it. What is no report is dropped. */
 export class Reports {
-  readonly #expected = new Map<string, (value: number | undefined) => void>();
+  readonly #expected = new Map<string, (value: number) => void>();
   readonly #hear: (report: Report) => void;
   #rest = "";
 
@@ -36,28 +36,32 @@ export class Reports {
     }
   }
 
-  /** The value of a report that is to come; `undefined` once nobody waits for it any more. */
-  expect(kind: string, n: number): Promise<number | undefined> {
-    const { promise, resolve } = Promise.withResolvers<number | undefined>();
-    this.#expected.set(`${kind} ${n}`, resolve);
-    return promise;
+  /** Calls with the value of a report that is to come, unless it is forgotten before. */
+  expect(kind: string, n: number, told: (value: number) => void): void {
+    this.#expected.set(`${kind} ${n}`, told);
   }
 
   forget(kind: string, n: number): void {
-    this.#expected.get(`${kind} ${n}`)?.(undefined);
     this.#expected.delete(`${kind} ${n}`);
   }
 
-  /** Like `expect`, but `undefined` if it does not come in time, or if `unless` comes first. */
-  async within(ms: number, kind: string, n: number, unless?: Promise<unknown>): Promise<number | undefined> {
-    const late = Promise.withResolvers<undefined>();
-    const timer = setTimeout(late.resolve, ms);
-    const never = unless?.then(() => undefined) ?? late.promise;
+  /** The value of a report, or `undefined` if it does not come in time, or if `unless` ends before. */
+  async within(ms: number, kind: string, n: number, unless?: Mortal): Promise<number | undefined> {
+    const { promise, resolve } = Promise.withResolvers<number | undefined>();
+    const timer = setTimeout(resolve, ms, undefined);
+    const forget = unless?.onEnd(() => resolve(undefined));
+    this.expect(kind, n, resolve);
     try {
-      return await Promise.race([this.expect(kind, n), late.promise, never]);
+      return await promise;
     } finally {
       clearTimeout(timer);
+      forget?.();
       this.forget(kind, n);
     }
   }
+}
+
+interface Mortal {
+  /** Returns what ends the listening. */
+  onEnd(hear: () => void): () => void;
 }

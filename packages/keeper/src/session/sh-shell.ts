@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Stream } from "../engine/log-writer.ts";
-import { isAlive, type ProcessRef, signalExactly } from "../engine/proc-table.ts";
+import { type ProcessRef, signalExactly } from "../engine/proc-table.ts";
 import { cwdOf } from "./cwd.ts";
 import type { Report } from "./reports.ts";
 import type { Rebuilt, SavedState, SessionShell, ShellEnd, ShellOrder } from "./session-shell.ts";
 import { ShellLink } from "./shell-link.ts";
-import { firstOf, spawnShell } from "./shell-process.ts";
+import { endOf, type ShellProcess, spawnShell } from "./shell-process.ts";
 
 export interface ShOptions {
   readonly path: string;
@@ -42,8 +42,7 @@ export class ShShell implements SessionShell {
   readonly #link: ShellLink;
   #n = 0;
   #status = 0;
-  #main: ProcessRef | undefined;
-  #death: PromiseWithResolvers<ShellEnd> = Promise.withResolvers();
+  #main: ShellProcess | undefined;
   #saved: SavedState | undefined;
   #closed = false;
 
@@ -54,11 +53,11 @@ export class ShShell implements SessionShell {
   }
 
   get main(): ProcessRef | undefined {
-    return this.#main;
+    return this.#main?.ref;
   }
 
   get alive(): boolean {
-    return this.#main !== undefined && isAlive(this.#main);
+    return this.#main?.isAlive === true;
   }
 
   get commands(): number {
@@ -70,9 +69,8 @@ export class ShShell implements SessionShell {
     this.#n = saved?.commands ?? 0;
     this.#status = 0;
     const { path, dir, cwd, env } = this.#options;
-    const child = spawnShell({ cmd: [path], argv0: "sh", cwd, env, stdio: this.#link.descriptors });
-    this.#main = child.ref;
-    this.#death = child.death;
+    this.#main?.release();
+    this.#main = spawnShell({ cmd: [path], argv0: "sh", cwd, env, stdio: this.#link.descriptors });
     this.#link.feed(MOVE_DESCRIPTORS);
     if (saved !== undefined) {
       this.#write("state", saved.state);
@@ -90,9 +88,10 @@ export class ShShell implements SessionShell {
     this.#n += 1;
     const { reports } = this.#link;
     this.#link.takeDump();
-    const ended = reports.expect("E", this.#n).then((status = 0): ShellEnd => ({ how: "ended", status }));
+    const over = Promise.withResolvers<ShellEnd>();
+    reports.expect("E", this.#n, (status) => over.resolve({ how: "ended", status }));
     this.#link.feed(...linesOf(order, { dir, n: this.#n, status: this.#status }));
-    const end = await firstOf([ended, this.#death.promise], { main: this.#main, link: this.#link });
+    const end = await endOf(over, { main: this.#main, link: this.#link });
     this.#link.drainOutput();
     reports.forget("E", this.#n);
     if (end.how === "ended") this.#status = end.status;
@@ -101,13 +100,13 @@ export class ShShell implements SessionShell {
 
   async settle(): Promise<boolean> {
     if (this.#saved?.commands !== this.#n)
-      await this.#link.reports.within(ANSWER_MS, "K", this.#n, this.#death.promise);
+      await this.#link.reports.within(ANSWER_MS, "K", this.#n, this.#main);
     return this.#saved?.commands === this.#n;
   }
 
   async rebuild(fallback: () => SavedState | undefined): Promise<Rebuilt> {
-    if (this.#main !== undefined) signalExactly(this.#main, "SIGKILL");
-    await Promise.race([this.#death.promise, Bun.sleep(ANSWER_MS)]);
+    if (this.#main !== undefined) signalExactly(this.#main.ref, "SIGKILL");
+    await this.#main?.endedWithin(ANSWER_MS);
     const inMemory = this.#saved;
     const saved = inMemory ?? fallback();
     this.#saved = undefined;
@@ -123,19 +122,20 @@ export class ShShell implements SessionShell {
   async exit(): Promise<void> {
     if (this.#main === undefined || this.#closed) return;
     this.#link.feed("exit 0");
-    await Promise.race([this.#death.promise, Bun.sleep(EXIT_TRAP_MS)]);
+    await this.#main.endedWithin(EXIT_TRAP_MS);
   }
 
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.#main !== undefined) signalExactly(this.#main, "SIGKILL");
+    if (this.#main !== undefined) signalExactly(this.#main.ref, "SIGKILL");
+    this.#main?.release();
     this.#link.close();
   }
 
   #hear({ kind, n }: Report): void {
     if (kind !== "K" || this.#main === undefined) return;
-    const cwd = cwdOf(this.#main.pid)?.path ?? this.#options.cwd;
+    const cwd = cwdOf(this.#main.ref.pid)?.path ?? this.#options.cwd;
     const state = Buffer.concat([this.#link.takeDump(), Buffer.from(`cd -- ${shWord(cwd)}\n`)]);
     this.#saved = { state: this.#withoutInjected(state), commands: n };
   }

@@ -59,10 +59,7 @@ export class TcpStream implements ByteStream {
   async write(bytes: Uint8Array): Promise<void> {
     if (this.#isClosed) throw new Error("the visitor left");
     if (bytes.length === 0 || this.#socket.write(bytes)) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#socket.once("drain", resolve);
-    await Promise.race([promise, this.closed]);
-    this.#socket.off("drain", resolve);
+    await this.#drained();
     if (this.#isClosed) throw new Error("the visitor left");
   }
 
@@ -72,6 +69,17 @@ export class TcpStream implements ByteStream {
 
   destroy(): void {
     this.#socket.destroy();
+  }
+
+  /** Or closed. No race with `closed`, which would remember each of them for as long as the connection lasts. */
+  #drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#socket.off("drain", done).off("close", done);
+        resolve();
+      };
+      this.#socket.on("drain", done).on("close", done);
+    });
   }
 
   /** Looks again as long as something is written. */
