@@ -31,6 +31,8 @@ export interface Driver {
   readonly isShared: boolean;
   /** How many transactions were begun so far: as long as it is the same, so are all rows. None where others write, too. */
   readonly writes?: number;
+  /** The time, where it need not be asked for. */
+  readonly time?: number;
   /** Each statement sees what was committed before it. */
   read<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   /** One transaction: all of it when it answers, nothing of it when it throws. */

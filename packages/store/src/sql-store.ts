@@ -115,9 +115,9 @@ export class SqlStore implements Store {
   }
 
   async find(idOrName: string): Promise<Holding | undefined> {
-    const { writes } = this.#driver;
+    const { writes, time } = this.#driver;
     const known = this.#found.get(idOrName, writes);
-    if (known !== undefined) return { ...known, readAt: await this.now() };
+    if (known !== undefined) return { ...known, readAt: time ?? (await this.now()) };
     const found = await this.#driver.read((tx) => sandboxes.find(tx, idOrName));
     if (found !== undefined) this.#found.keep(idOrName, found, writes);
     return found;

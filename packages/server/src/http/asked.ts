@@ -16,7 +16,7 @@ export function askedBy(c: Context<AppEnv>): Asked {
 }
 
 /** `If-Generation`, and `If-Continuity` for what the caller would accept instead. */
-function rememberedBy(c: Context<AppEnv>): Pick<Asked, "generation" | "accept"> {
+export function rememberedBy(c: Context<AppEnv>): Pick<Asked, "generation" | "accept"> {
   const generation = c.req.header("if-generation");
   if (generation === undefined) return {};
   if (!/^\d{1,15}$/.test(generation)) {

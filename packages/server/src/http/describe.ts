@@ -3,7 +3,7 @@ import type { Continuity, Sandbox } from "@holdfast/protocol";
 import type { Context } from "hono";
 import type { AppEnv } from "../app.ts";
 import { standingClaim } from "../lifecycle/claims.ts";
-import { askedBy } from "./asked.ts";
+import { rememberedBy } from "./asked.ts";
 
 /** The rows as users see them. */
 export function describe(holding: Holding, remembered?: number): Sandbox {
@@ -44,7 +44,7 @@ export function generationOf(
   sandbox: SandboxRow,
 ): { generation: number; continuity: Continuity } {
   const { generation } = sandbox;
-  return { generation, continuity: continuityOf(sandbox, generation, askedBy(c).generation) };
+  return { generation, continuity: continuityOf(sandbox, generation, rememberedBy(c).generation) };
 }
 
 export function iso(ms: number): string {

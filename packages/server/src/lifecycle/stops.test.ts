@@ -112,9 +112,9 @@ test("scenario 51: a backend that is away for two hours costs few probes and no 
   await world.server.sandboxes.stop("other");
   for (let i = 0; i < 40; i++) await world.server.sandboxes.delete(`box${i}`, graceful);
   await settled();
-  // Those that were under way before it was known.
+  // Those that were under way before it was known, of forty.
   const early = stops.length;
-  expect(early).toBeLessThan(5);
+  expect(early).toBeLessThan(10);
   expect(await world.server.sandboxes.use("other").catch((error) => error)).toMatchObject({
     code: "provider_unavailable",
     details: { nextAttemptAt: expect.any(String) },

@@ -1,4 +1,5 @@
 import type { Change, Lease, Ledger, Store, Ticket } from "@holdfast/core";
+import { storeWith } from "../lifecycle/store-with.ts";
 import type { Meters } from "./meters.ts";
 
 /**
@@ -39,12 +40,7 @@ export function meteredStore(store: Store, meters: Meters): Store {
       await store.release(ticket);
     },
   };
-  return new Proxy(store, {
-    get(target, name) {
-      const own = counted[name as keyof Store] ?? target[name as keyof Store];
-      return typeof own === "function" ? (own as (...args: never[]) => unknown).bind(target) : own;
-    },
-  });
+  return storeWith(store, counted);
 }
 
 function countChange(before: Ledger, change: Change, meters: Meters): void {

@@ -1,8 +1,9 @@
 import { CommandState, Continuity, ExecRequest, SessionCommandState } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { type App, type AppDeps, headersUnchecked, newApp } from "../app.ts";
+import { type App, type AppDeps, checkedByHandler, newApp } from "../app.ts";
 import { askedBy, holdHeaders, startHeaders } from "../http/asked.ts";
+import { bodyOf } from "../http/body.ts";
 import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
 import { askFor, passOn, queryOf } from "../http/proxy.ts";
@@ -52,9 +53,9 @@ const cancel = createRoute({
 export function commandRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
   const app = newApp();
 
-  app.openapi(headersUnchecked(app, exec), async (c) => {
-    const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
-    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
+  app.openapi(checkedByHandler(app, exec), async (c) => {
+    const body = JSON.stringify(withKey(c, "commandId", await bodyOf(c, ExecRequest)));
+    const inUse = await sandboxes.use(c.req.param("id"), askedBy(c));
     const call = { method: "POST", path: "/exec", body } as const;
     const { body: state, holding } = await askFor(c, inUse, call, CommandState);
     c.var.operation.ran(state);

@@ -10,8 +10,9 @@ import {
 } from "@holdfast/protocol";
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { type App, type AppDeps, headersUnchecked, newApp } from "../app.ts";
+import { type App, type AppDeps, checkedByHandler, newApp } from "../app.ts";
 import { askedBy, startHeaders, workHeaders } from "../http/asked.ts";
+import { bodyOf } from "../http/body.ts";
 import { generationOf } from "../http/describe.ts";
 import { withKey } from "../http/idempotency.ts";
 import { ask, askFor, tell } from "../http/proxy.ts";
@@ -103,10 +104,10 @@ export function sessionRoutes({ lifecycle: { sandboxes } }: AppDeps): App {
     return c.body(null, 204);
   });
 
-  app.openapi(headersUnchecked(app, exec), async (c) => {
-    const body = JSON.stringify(withKey(c, "commandId", c.req.valid("json")));
-    const inUse = await sandboxes.use(c.req.valid("param").id, askedBy(c));
-    const path = `${pathOf(c.req.valid("param"))}/exec`;
+  app.openapi(checkedByHandler(app, exec), async (c) => {
+    const body = JSON.stringify(withKey(c, "commandId", await bodyOf(c, SessionExecRequest)));
+    const inUse = await sandboxes.use(c.req.param("id"), askedBy(c));
+    const path = `${pathOf(c.req.param())}/exec`;
     const call = { method: "POST", path, body } as const;
     const { body: state, holding } = await askFor(c, inUse, call, SessionCommandState);
     c.var.operation.ran(state);

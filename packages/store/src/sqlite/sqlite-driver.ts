@@ -19,6 +19,7 @@ export const sqlite: Dialect = {
 export class SqliteDriver implements Driver {
   readonly isShared: boolean;
   readonly #db: Database;
+  readonly #now: () => number;
   readonly #tx: Tx;
   readonly #statements = new Map<string, Statement<Columns, Value[]>>();
   #last: Promise<unknown> = Promise.resolve();
@@ -29,6 +30,7 @@ export class SqliteDriver implements Driver {
   constructor({ db, now, isShared }: { db: Database; now: () => number; isShared: boolean }) {
     this.isShared = isShared;
     this.#db = db;
+    this.#now = now;
     this.#tx = {
       dialect: sqlite,
       now: async () => now(),
@@ -40,6 +42,10 @@ export class SqliteDriver implements Driver {
   /** Also of a file that is shared: whoever shares it does so in this process, and through here. */
   get writes(): number {
     return this.#writes;
+  }
+
+  get time(): number {
+    return this.#now();
   }
 
   read<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
