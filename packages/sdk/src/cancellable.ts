@@ -2,8 +2,8 @@ import { HoldfastError } from "@holdfast/protocol/errors";
 import { sleep } from "./backoff.ts";
 
 interface Cancellable<T> {
-  /** The work; it gets a signal that aborts once the cancel went through and nobody waits for it any more. */
-  work: (unwanted: AbortSignal) => Promise<T>;
+  /** The work; its signal aborts once the cancel went through and nobody waits for it any more, if that can be. */
+  work: (unwanted: AbortSignal | undefined) => Promise<T>;
   /** Ends the work on the other side. `not_found` means that it has not arrived there yet. */
   cancel: () => Promise<unknown>;
   signal: AbortSignal | undefined;
@@ -20,9 +20,9 @@ const ARRIVAL_MS = 2000;
  * error if the cancel itself failed and the work may still be going on.
  */
 export async function cancellable<T>({ work, cancel, signal, what }: Cancellable<T>): Promise<T> {
-  const unwanted = new AbortController();
-  if (signal === undefined) return work(unwanted.signal);
+  if (signal === undefined) return work(undefined);
   signal.throwIfAborted();
+  const unwanted = new AbortController();
   const working = work(unwanted.signal);
   const aborted = whenAborted(signal);
   try {

@@ -239,8 +239,9 @@ export class Client {
   }
 
   #urlOf(call: Pick<Call, "path" | "query">): string {
+    if (call.query === undefined) return this.url + call.path;
     const query = new URLSearchParams();
-    for (const [name, value] of Object.entries(call.query ?? {})) {
+    for (const [name, value] of Object.entries(call.query)) {
       if (value !== undefined) query.set(name, String(value));
     }
     if (query.size === 0) return this.url + call.path;

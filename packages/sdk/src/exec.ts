@@ -80,7 +80,7 @@ export async function runToEnd<T extends CommandState>(run: Run): Promise<T & Se
 }
 
 async function attachUntilDone<T extends CommandState>(
-  run: Run & { commandId: string; unwanted: AbortSignal },
+  run: Run & { commandId: string; unwanted: AbortSignal | undefined },
 ): Promise<T & Seen> {
   const { scope, path, options, unwanted } = run;
   const { yieldMs } = options;

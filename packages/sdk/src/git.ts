@@ -125,10 +125,10 @@ export class Git {
 
   async #cloneToEnd(
     json: CloneRequest,
-    { unwanted, onProgress }: { unwanted: AbortSignal; onProgress: CloneOptions["onProgress"] },
+    { unwanted, onProgress }: { unwanted: AbortSignal | undefined; onProgress: CloneOptions["onProgress"] },
   ): Promise<CloneResult> {
     const done = new AbortController();
-    const signal = AbortSignal.any([unwanted, done.signal]);
+    const signal = AbortSignal.any(unwanted === undefined ? [done.signal] : [unwanted, done.signal]);
     const telling =
       onProgress && this.#tell(onProgress, { commandId: json.commandId ?? "", signal }).catch(() => {});
     try {

@@ -10,14 +10,14 @@ import type { Sessions } from "../dashboard/session.ts";
  * lets only its owner in.
  */
 export function bearerAuth(token: () => string, sessions?: Sessions): MiddlewareHandler<AppEnv> {
-  return async (c, next) => {
+  return (c, next) => {
     const carried = given(c.req.raw.headers);
     if (c.env.trusted !== true && !isToken(carried, token())) {
       const isSignedIn = carried === "" && sessions?.has(c.req.raw.headers);
       if (!isSignedIn) throw unauthenticated(carried);
       if (!isFromOwnPage(c.req.raw)) throw fromElsewhere();
     }
-    await next();
+    return next();
   };
 }
 

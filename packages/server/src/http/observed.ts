@@ -25,6 +25,7 @@ export function observed(options: {
     const trace = span?.context.traceId ?? sender?.traceId;
     const operation = new Operation({ requestId, span, tracer, trace, log, meters });
     c.set("operation", operation);
+    c.set("log", log);
     c.header("Holdfast-Request-Id", requestId);
     operation.received(lengthOf(c.req.header("content-length")));
     meters.inFlight.add(1);
