@@ -19,6 +19,8 @@ const { symbols: libc } = dlopen("libc.so.6", {
 
 const O_CLOEXEC = 0o2000000;
 const O_NONBLOCK = 0o4000;
+// Alike on x86-64 and most others, but not on arm64.
+const O_DIRECT = process.arch === "arm64" ? 0o200000 : 0o40000;
 const F_GETFL = 3;
 const F_SETFL = 4;
 const F_SETPIPE_SZ = 1031;
@@ -47,6 +49,18 @@ export function makePipe(): Pipe {
   const fds = new Int32Array(2);
   if (libc.pipe2(ptr(fds), O_CLOEXEC) !== 0) throw new Error("pipe2 failed: no file descriptors are left");
   return { readFd: fds[0] ?? -1, writeFd: fds[1] ?? -1 };
+}
+
+/**
+ * A pipe that holds one piece: whoever has written one waits with the next until that is read. What the kernel does not
+ * grant of it is no failure: then nobody waits.
+ */
+export function makeNarrowPipe(): Pipe {
+  const fds = new Int32Array(2);
+  if (libc.pipe2(ptr(fds), O_CLOEXEC | O_DIRECT) !== 0) return makePipe();
+  const [readFd = -1, writeFd = -1] = fds;
+  enlargePipe(writeFd, 1);
+  return { readFd, writeFd };
 }
 
 /** A file in memory alone, without a name that anybody could open. */

@@ -1,5 +1,5 @@
 import { closeSync, readlinkSync, readSync, writeSync } from "node:fs";
-import { bytesWaiting, makePipe } from "../engine/libc.ts";
+import { bytesWaiting, makeNarrowPipe, makePipe } from "../engine/libc.ts";
 import type { Stream } from "../engine/log-writer.ts";
 import { PipeReader } from "./pipe-reader.ts";
 import { type Report, Reports } from "./reports.ts";
@@ -17,7 +17,8 @@ export class ShellLink {
   #feed = makePipe();
   readonly #stdout = makePipe();
   readonly #stderr = makePipe();
-  readonly #reportPipe = makePipe();
+  /** Holds one report: a shell that has told an end and goes on waits until it was heard. */
+  readonly #reportPipe = makeNarrowPipe();
   readonly #orders = makePipe();
   readonly #dumps = makePipe();
   readonly reports: Reports;

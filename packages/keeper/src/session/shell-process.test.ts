@@ -45,3 +45,15 @@ test("the end of a shell is told once to each, also to who asks later, and not t
   await new ShellProcess(refOf(process.pid)).endedWithin(1);
   shell.release();
 });
+
+test("a storm of signals that the shell traps loses no end of a command and no state", async () => {
+  await using sandbox = testSessions();
+  const { run } = await sandbox.create();
+  await run("trap 'T=$((T+1))' USR1; ( while :; do kill -USR1 $$; done ) & P=$!");
+  for (let i = 1; i <= 50; i++) {
+    const { stdout, restored } = await run("echo $((X+=1))");
+    expect([stdout, restored]).toEqual([`${i}\n`, undefined]);
+  }
+  const { stdout } = await run("kill $P; echo $((X == 50 && T > 50))");
+  expect(stdout).toBe("1\n");
+});

@@ -45,8 +45,10 @@ __hf_end='
 \builtin eval "$__hf_keep" || \builtin :'
 
 # Then forks the savepoint. Once for each command: __hf_z is what is left to do at its end. Our lines are read without
-# the flags and aliases of the user, which __hf_f and __hf_al keep.
+# the flags and aliases of the user, which __hf_f and __hf_al keep. The empty report waits until the driver has read the
+# one before it (see ShellLink): whoever waits for the command has its end before we are busy with a fork.
 __hf_keep='
+\builtin printf "\n" >&73
 __hf_f=$- __hf_al=$BASHOPTS
 \builtin shopt -u expand_aliases
 \builtin set +aeuvx
