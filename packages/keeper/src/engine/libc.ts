@@ -29,6 +29,7 @@ const MFD_CLOEXEC = 1;
 const MFD_NOEXEC_SEAL = 8;
 const SEEK_SET = 0;
 const POLLIN = 1;
+const POLLHUP = 16;
 const WNOHANG = 1;
 const RLIMIT_NPROC = 6;
 const PR_SET_DUMPABLE = 4;
@@ -113,12 +114,21 @@ export function pidfdOpen(pid: number): number {
 
 /** Whether its process has ended, waited for or not. */
 export function hasEnded(pidfd: number): boolean {
-  polled[0] = pidfd;
-  polled[1] = POLLIN;
-  return libc.poll(ptr(polled), 1, 0) === 1;
+  return (eventsOf(pidfd) & POLLIN) !== 0;
 }
 
-/** A `struct pollfd`: a number of 32 bits, and two of 16 that are one of ours. */
+/** Whether nobody is left who could write to this pipe. */
+export function isAbandoned(readFd: number): boolean {
+  return (eventsOf(readFd) & POLLHUP) !== 0;
+}
+
+function eventsOf(fd: number): number {
+  polled[0] = fd;
+  polled[1] = POLLIN;
+  return libc.poll(ptr(polled), 1, 0) === 1 ? (polled[1] ?? 0) >>> 16 : 0;
+}
+
+/** A `struct pollfd`: a number of 32 bits, and two of 16 in one of ours. */
 const polled = new Int32Array(2);
 
 export function pidfdSignal(pidfd: number, signal: number): boolean {

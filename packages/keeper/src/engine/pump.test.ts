@@ -124,3 +124,23 @@ test("its own end is kept until the output has settled; then the pipe ends with 
   await pump.settle();
   await until(() => !isOpen(pipe.readFd) && !isOpen(pipe.writeFd));
 });
+
+test("of a program that ends at once all is taken; its pipe is closed, unless something that it left may still write", async () => {
+  const isOpen = (fd: number) => existsSync(`/proc/self/fd/${fd}`);
+  for (const leavesSomething of [false, true]) {
+    const { pump, pipe, writeFd, bytes } = pumped();
+    writeSync(writeFd, "all");
+    if (!leavesSomething) closeSync(writeFd);
+    await pump.settle();
+    await new Promise((turn) => setImmediate(turn));
+    expect([bytes().toString(), isOpen(pipe.readFd)]).toEqual(["all", leavesSomething]);
+    if (!leavesSomething) continue;
+    for (let i = 0; i < 3; i++) {
+      writeSync(writeFd, new Uint8Array(65_536)); // would block, were it not read
+      await Bun.sleep(10);
+    }
+    expect(bytes().toString()).toBe("all");
+    closeSync(writeFd);
+    await until(() => !isOpen(pipe.readFd));
+  }
+});
