@@ -73,10 +73,10 @@ __hf_hold='
 \builtin set +f
 for __hf_g in /proc/"$BASHPID"/fd/*
 do
-  __hf_g=${__hf_g##*/}
-  if [[ $__hf_g -gt 2 && ( $__hf_g -lt 70 || $__hf_g -gt 75 ) && ( -p /dev/fd/$__hf_g || -S /dev/fd/$__hf_g ) ]]
-  then \builtin eval "\builtin exec $__hf_g>&-"
-  fi
+  case $__hf_g in
+    */[012] | */7[0-5]) ;;
+    *) if [[ -p $__hf_g || -S $__hf_g ]]; then \builtin eval "\builtin exec ${__hf_g##*/}>&-"; fi ;;
+  esac
 done
 while \builtin :
 do
