@@ -28,7 +28,7 @@ export function shortHash(id: string): number {
  */
 export function fingerprint(request: Record<string, unknown>): string {
   const text = JSON.stringify(request, (key, value) => (key === "stdin" ? digestOf(value) : inOrder(value)));
-  return new Bun.CryptoHasher("sha256").update(text).digest("base64").slice(0, 22);
+  return Bun.SHA256.hash(text, "base64").slice(0, 22);
 }
 
 function digestOf(stdin: unknown): unknown {

@@ -9,7 +9,7 @@ const JSON_TYPE = /^application\/([a-z.-]+\+)?json *(;|$)/i;
 /** The JSON body, checked. Nothing else is read as JSON: that is all that a page of another site could send unasked. */
 export async function bodyOf<T>(c: Context<AppEnv>, shape: z.ZodType<T>): Promise<T> {
   const type = c.req.header("content-type");
-  const text = await c.req.text();
+  const text = await c.req.raw.text();
   if (type === undefined ? text !== "" : !JSON_TYPE.test(type))
     throw notJson("the request's body is not said to be JSON");
   const checked = shape.safeParse(parsed(text));
