@@ -9,7 +9,7 @@ import type { Contender } from "../measure.ts";
 
 const FLOOR = "a pipe to a bare bash";
 /** As many as it takes until the runtime has compiled what a call needs: what is measured is a server in use. */
-const WARM_UPS = 1_000;
+const WARM_UPS = 3_000;
 
 /** A command in a shell that keeps its state, with a savepoint before each. */
 export const session: Case = {

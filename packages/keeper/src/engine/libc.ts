@@ -11,6 +11,7 @@ const { symbols: libc } = dlopen("libc.so.6", {
   fcntl: { args: ["i32", "i32", "i64"], returns: "i32" },
   ioctl: { args: ["i32", "u64", "ptr"], returns: "i32" },
   poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+  waitid: { args: ["i32", "u32", "ptr", "i32"], returns: "i32" },
   waitpid: { args: ["i32", "ptr", "i32"], returns: "i32" },
   prctl: { args: ["i32", "u64", "u64", "u64", "u64"], returns: "i32" },
   prlimit: { args: ["i32", "i32", "ptr", "ptr"], returns: "i32" },
@@ -31,6 +32,10 @@ const SEEK_SET = 0;
 const POLLIN = 1;
 const POLLHUP = 16;
 const WNOHANG = 1;
+const WEXITED = 4;
+const WNOWAIT = 0x1000000;
+const P_PID = 1;
+const CLD_EXITED = 1;
 const RLIMIT_NPROC = 6;
 const PR_SET_DUMPABLE = 4;
 // The same numbers on every architecture that Bun runs on.
@@ -101,6 +106,17 @@ export function reap(pid: number): boolean {
   const status = new Int32Array(1);
   return libc.waitpid(pid, ptr(status), WNOHANG) === pid;
 }
+
+/** The status of a child that has exited by itself. It stays to be waited for. */
+export function exitStatusOf(pid: number): number | undefined {
+  info.fill(0);
+  libc.waitid(P_PID, pid, ptr(info), WEXITED | WNOHANG | WNOWAIT);
+  const [, , code, , found, , status] = info;
+  return found === pid && code === CLD_EXITED ? status : undefined;
+}
+
+/** A `siginfo_t`; of a child: signal, errno, code, nothing, pid, user, status. */
+const info = new Int32Array(32);
 
 /** From now on processes of the same user can read neither our memory nor our environment. */
 export function becomeUndumpable(): void {

@@ -1,5 +1,6 @@
 import { openSync, readFileSync, writeFileSync, writeSync } from "node:fs";
 import { codeOf } from "./disk-errors.ts";
+import { exitStatusOf } from "./libc.ts";
 
 /**
  * The OOM score adjustment of our children: far above our own, so that when memory runs out the kernel takes the work
@@ -27,7 +28,7 @@ export function prepareTags(): void {
 /** Starts a child that has the tag from its birth; unprepared, from the moment after. */
 export function startTagged<T extends { readonly pid: number }>(tag: number | undefined, start: () => T): T {
   const child = ownFile === undefined ? start() : underScore(ownFile, own + (tag ?? 0), start);
-  raiseScore(child.pid, tag);
+  if (exitStatusOf(child.pid) === undefined) raiseScore(child.pid, tag);
   return child;
 }
 

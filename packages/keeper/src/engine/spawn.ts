@@ -5,7 +5,7 @@ import { HoldfastError } from "@holdfast/protocol";
 import { startLeader } from "./children.ts";
 import { codeOf } from "./disk-errors.ts";
 import { MARKER } from "./environment.ts";
-import { makeNonBlocking, makePipe, type Pipe } from "./libc.ts";
+import { exitStatusOf, makeNonBlocking, makePipe, type Pipe } from "./libc.ts";
 import { lookAt, type ProcessRef } from "./proc-table.ts";
 
 export interface SpawnRequest {
@@ -57,7 +57,7 @@ export function spawn(request: SpawnRequest): Child {
       stdout,
       stderr,
       stdinFd: input?.writeFd,
-      exited: child.exited.then(() => exitOf(child)),
+      exited: exitedAlready(child.pid) ?? child.exited.then(() => exitOf(child)),
     };
   } catch (error) {
     for (const { readFd, writeFd } of pipes) for (const fd of [readFd, writeFd]) closeSync(fd);
@@ -106,6 +106,12 @@ function addPipe(pipes: Pipe[]): Pipe {
   const pipe = makePipe();
   pipes.push(pipe);
   return pipe;
+}
+
+/** Most short commands are over when their start returns, of which the runtime hears only in its next turn. */
+function exitedAlready(pid: number): Promise<Exit> | undefined {
+  const exitCode = exitStatusOf(pid);
+  return exitCode === undefined ? undefined : Promise.resolve({ exitCode, signal: null });
 }
 
 /** How a child that has ended did so, as a shell would count it. */
