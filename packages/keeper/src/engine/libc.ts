@@ -65,7 +65,7 @@ export function makeNarrowPipe(): Pipe {
   const fds = new Int32Array(2);
   if (libc.pipe2(ptr(fds), O_CLOEXEC | O_DIRECT) !== 0) return makePipe();
   const [readFd = -1, writeFd = -1] = fds;
-  enlargePipe(writeFd, 1);
+  resizePipe(writeFd, 1);
   return { readFd, writeFd };
 }
 
@@ -89,8 +89,8 @@ export function makeNonBlocking(fd: number): void {
   libc.fcntl(fd, F_SETFL, libc.fcntl(fd, F_GETFL, 0) | O_NONBLOCK);
 }
 
-/** Lets more wait in a pipe; what the kernel does not grant is no failure. */
-export function enlargePipe(fd: number, bytes: number): void {
+/** Lets so much wait in a pipe, in whole pages; what the kernel does not grant is no failure. */
+export function resizePipe(fd: number, bytes: number): void {
   libc.fcntl(fd, F_SETPIPE_SZ, bytes);
 }
 

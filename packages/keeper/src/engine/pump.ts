@@ -1,5 +1,5 @@
 import { closeSync, readSync } from "node:fs";
-import { bytesWaiting, enlargePipe, isAbandoned, makeNonBlocking, type Pipe } from "./libc.ts";
+import { bytesWaiting, resizePipe, isAbandoned, makeNonBlocking, type Pipe } from "./libc.ts";
 
 // What a pipe holds at first. One that was full when it was read belongs to a flood: a larger one saves the program
 // and us most of the turns that we take.
@@ -114,7 +114,7 @@ export class Pump {
   #enlarge(): void {
     if (this.#enlarged) return;
     this.#enlarged = true;
-    enlargePipe(this.#fd, FLOOD_PIPE_BYTES);
+    resizePipe(this.#fd, FLOOD_PIPE_BYTES);
   }
 
   async #run(): Promise<void> {

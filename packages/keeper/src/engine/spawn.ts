@@ -108,7 +108,7 @@ function addPipe(pipes: Pipe[]): Pipe {
   return pipe;
 }
 
-/** Most short commands are over when their start returns, of which the runtime hears only in its next turn. */
+/** A short command is often over when its start returns; the runtime hears of that only in its next turn. */
 function exitedAlready(pid: number): Promise<Exit> | undefined {
   const exitCode = exitStatusOf(pid);
   return exitCode === undefined ? undefined : Promise.resolve({ exitCode, signal: null });
