@@ -1,5 +1,5 @@
 import { closeSync, readSync } from "node:fs";
-import { bytesWaiting, resizePipe, isAbandoned, makeNonBlocking, type Pipe } from "./libc.ts";
+import { bytesWaiting, isAbandoned, makeNonBlocking, type Pipe, resizePipe } from "./libc.ts";
 
 // What a pipe holds at first. One that was full when it was read belongs to a flood: a larger one saves the program
 // and us most of the turns that we take.
