@@ -79,7 +79,6 @@ class Line {
   #answer: Waiting | undefined;
   #onEnd: (() => void) | undefined;
   #restTimer: Timer | undefined;
-  #patience: Timer | undefined;
 
   private constructor(options: LinesOptions) {
     this.#options = options;
@@ -97,6 +96,7 @@ class Line {
   }
 
   async ask(text: string, signal: AbortSignal | undefined): Promise<Reply> {
+    const { patienceMs } = this.#options;
     this.#onEnd = undefined;
     this.#heard = new Heard();
     const answered = new Promise<Reply>((resolve, reject) => {
@@ -104,12 +104,14 @@ class Line {
     });
     const abort = () => this.#end(signal?.reason);
     signal?.addEventListener("abort", abort);
-    this.#bePatient();
+    const giveUp = () => this.#end(new Error(`no answer came within ${patienceMs} ms`));
+    const timer = patienceMs === undefined ? undefined : setTimeout(giveUp, patienceMs);
     try {
       this.#wire?.holdProgram("while asked");
       if (this.#wire?.write(text) !== true) this.#end(new Error("it was closed"), { wasHeard: "no" });
       return await answered;
     } finally {
+      clearTimeout(timer);
       this.#answer = undefined;
       signal?.removeEventListener("abort", abort);
     }
@@ -121,15 +123,6 @@ class Line {
     this.#onEnd = onEnd;
     if (this.#restTimer !== undefined) this.#restTimer.refresh();
     else this.#restTimer = setTimeout(() => this.#onEnd && this.close(), this.#options.keptMs).unref();
-  }
-
-  /** From now on. The connection holds the program as long as it has to, not this. */
-  #bePatient(): void {
-    const { patienceMs } = this.#options;
-    if (patienceMs === undefined) return;
-    const giveUp = () => this.#answer && this.#end(new Error(`no answer came within ${patienceMs} ms`));
-    if (this.#patience !== undefined) this.#patience.refresh();
-    else this.#patience = setTimeout(giveUp, patienceMs).unref();
   }
 
   close(): void {
@@ -163,7 +156,6 @@ class Line {
     if (wire === undefined) return;
     this.#wire = undefined;
     clearTimeout(this.#restTimer);
-    clearTimeout(this.#patience);
     this.#onEnd?.();
     wire.end();
   }

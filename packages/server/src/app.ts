@@ -169,7 +169,7 @@ export function newApp(): App {
 
 /**
  * The same route, whose handler checks what it is given: `asked.ts` the headers, `bodyOf` the body. For the routes that
- * are called most, because the framework's own checks take longer than all else that the server does for such a call.
+ * are called most, because the framework's own checks take a fifth of the server's time for such a call.
  */
 export function checkedByHandler<Route extends RouteConfig>(app: App, route: Route): Omit<Route, "request"> {
   app.openAPIRegistry.registerPath(route);
@@ -209,13 +209,7 @@ function jsonBodyLimit(): Parameters<App["use"]>[1] {
       });
     },
   });
-  return (c, next) => (saysThatItIsShort(c.req.raw) || STREAMING.test(c.req.path) ? next() : limit(c, next));
-}
-
-/** Whoever looks at a request's `body` makes a stream of it: then reading it takes several times as long. */
-function saysThatItIsShort({ headers }: Request): boolean {
-  const length = headers.get("content-length");
-  return length !== null && Number(length) <= MAX_BODY_BYTES && !headers.has("transfer-encoding");
+  return (c, next) => (STREAMING.test(c.req.path) ? next() : limit(c, next));
 }
 
 function noRoute(method: string, path: string): HoldfastError {

@@ -7,8 +7,8 @@ const PIPE_BYTES = 64 * 1024;
 const FLOOD_PIPE_BYTES = 512 * 1024;
 // What is taken of a flood at once. Writing it to the log costs two thirds of what its four parts would.
 const BATCH_BYTES = 256 * 1024;
-// Most commands have ended by then. What they wrote is in the pipe, and is read from there at once: to listen to a pipe,
-// and to stop, takes the runtime a tenth of the time that it adds to a short command.
+// Most commands have ended by then. What they wrote is in the pipe, and is read from there at once: to listen to two
+// pipes, and to stop, takes 0.02 to 0.03 ms.
 const LISTENS_AFTER_MS = 2;
 
 /**

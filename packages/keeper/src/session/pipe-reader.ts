@@ -23,7 +23,7 @@ export class PipeReader {
   }
 
   drain(): void {
-    // Asked first: to be told by an error that nothing is there takes twenty times as long.
+    // Asked first: to be told by an error that nothing is there takes several times as long.
     while (!this.#closed && bytesWaiting(this.#fd) > 0)
       this.#take(scratch.subarray(0, readSync(this.#fd, scratch)));
   }

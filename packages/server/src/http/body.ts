@@ -1,17 +1,17 @@
-import { HoldfastError } from "@holdfast/protocol";
 import type { Context } from "hono";
+import { HTTPException } from "hono/http-exception";
 import type { z } from "zod";
 import type { AppEnv } from "../app.ts";
 import { invalidArgument } from "./errors.ts";
 
 const JSON_TYPE = /^application\/([a-z.-]+\+)?json *(;|$)/i;
 
-/** The JSON body, checked. Nothing else is read as JSON: that is all that a page of another site could send unasked. */
+/** The JSON body, checked; refused as the framework would (`errors.ts`). Nothing else is read as JSON: that is all that a page of another site could send unasked. */
 export async function bodyOf<T>(c: Context<AppEnv>, shape: z.ZodType<T>): Promise<T> {
   const type = c.req.header("content-type");
   const text = await c.req.raw.text();
   if (type === undefined ? text !== "" : !JSON_TYPE.test(type))
-    throw notJson("the request's body is not said to be JSON");
+    throw new HTTPException(415, { message: "the request's body is not said to be JSON" });
   const checked = shape.safeParse(parsed(text));
   if (!checked.success) throw invalidArgument(checked.error);
   return checked.data;
@@ -21,14 +21,6 @@ function parsed(text: string): unknown {
   try {
     return text === "" ? {} : JSON.parse(text);
   } catch (cause) {
-    throw notJson("the request's body is not JSON", cause);
+    throw new HTTPException(400, { message: "the request's body is not JSON", cause });
   }
-}
-
-function notJson(message: string, cause?: unknown): HoldfastError {
-  return new HoldfastError("invalid_argument", message, {
-    hint: "send a JSON body with Content-Type: application/json",
-    started: "no",
-    cause,
-  });
 }
